@@ -1,0 +1,165 @@
+"""Ports of everything outside that the use cases need; adapters implement them, entry points choose."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from application.robots.scene import SceneModel
+from domain.env import StepResult
+from domain.physics import Capabilities, PhysicsBackend
+
+Payload = dict[str, object]
+"""What a checkpoint holds: tensors, numbers, text, and lists and dicts of them; no other objects."""
+Observations = Mapping[str, Tensor]
+Policy = Callable[[Observations], Tensor]
+"""Maps observation groups, (num_envs, width) each, to the deterministic action, (num_envs, action dim)."""
+
+
+class Simulator(Protocol):
+    """A physics engine that can be chosen by ``--sim``."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Known without loading the engine."""
+        ...
+
+    def build(
+        self, scene: SceneModel, num_envs: int, *, cpu_ids: Sequence[int] | None, log_dir: Path | None
+    ) -> PhysicsBackend:
+        """Return a batch of simulations of ``scene``."""
+        ...
+
+
+class OnPolicyLearner(Protocol):
+    """Collects rollouts and learns from them; owns actor, critic, optimiser and its random stream."""
+
+    @property
+    def rollout_steps(self) -> int:
+        """Env steps between two updates."""
+        ...
+
+    @property
+    def writes_run(self) -> bool:
+        """Whether this process writes the run folder: rank 0 only, where several ranks learn."""
+        ...
+
+    def act(self, observations: Observations) -> Tensor:
+        """Return a sampled action, (num_envs, action dim), on the env's device, and remember the inputs."""
+        ...
+
+    def record(self, result: StepResult) -> None:
+        """Store the transition begun by the last ``act``.
+
+        The stored reward is r + gamma V(final critic observation) where truncated and not terminated.
+        """
+        ...
+
+    def update(self, observations: Observations) -> dict[str, float]:
+        """Learn from the full rollout that ended in ``observations`` and return scalars to log."""
+        ...
+
+    def policy(self) -> Policy:
+        """Return the deterministic policy with the present weights."""
+        ...
+
+    def state_dict(self) -> Payload:
+        """Return networks, optimiser, normalisers, learning rate and random state."""
+        ...
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        """Continue from ``state``. Raises DataError saying what differs where it does not fit."""
+        ...
+
+
+class CheckpointStore(Protocol):
+    """Checkpoint files: written aside, flushed and renamed; loaded without executing code."""
+
+    def save(self, path: Path, payload: Payload) -> None:
+        """Write ``payload`` so that ``path`` is always whole. Raises DataError where it cannot."""
+        ...
+
+    def load(self, path: Path, device: torch.device) -> Payload:
+        """Return a payload with tensors on ``device``. Raises DataError for a missing or damaged file."""
+        ...
+
+
+class MetricSink(Protocol):
+    """Takes one row of scalars an iteration."""
+
+    def write(self, iteration: int, metrics: Mapping[str, float]) -> None:
+        """Record the scalars of a finished iteration, counted from 1."""
+        ...
+
+    def close(self) -> None:
+        """Flush and finish."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A run folder, ``runs/<task>/<algo>/<time>-<name>``."""
+
+    path: Path
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where checkpoints lie."""
+        return self.path / "checkpoints"
+
+    @property
+    def videos(self) -> Path:
+        """Where videos lie."""
+        return self.path / "videos"
+
+
+class RunStore(Protocol):
+    """Run folders and what is written into them once."""
+
+    def create(self, task: str, algo: str, name: str) -> Run:
+        """Make a new run folder. Raises DataError where it cannot be written."""
+        ...
+
+    def find(self, reference: str) -> Run:
+        """Return the run at a path, or the newest whose path ends so. Raises DataError for none."""
+        ...
+
+    def runs(self) -> Iterator[Run]:
+        """Yield all runs, newest first."""
+        ...
+
+    def write_config(self, run: Run, values: Mapping[str, object]) -> None:
+        """Save the resolved configuration as ``config.yaml``."""
+        ...
+
+    def read_config(self, run: Run) -> dict[str, object]:
+        """Return the saved configuration as plain data. Raises DataError where it is missing or unreadable."""
+        ...
+
+    def write_environment(self, run: Run, record: Mapping[str, object]) -> None:
+        """Save versions, device, git state and determinism level as ``environment.json``."""
+        ...
+
+    def newest_checkpoint(self, run: Run) -> Path:
+        """Return the checkpoint of the highest iteration. Raises DataError for none."""
+        ...
+
+
+class Recorder(Protocol):
+    """Turns recorded states into pictures."""
+
+    def record(
+        self,
+        scene: SceneModel,
+        qpos: Tensor,
+        fps: float,
+        *,
+        video: Path | None,
+        still: Path | None,
+        size: tuple[int, int] = (640, 480),
+    ) -> None:
+        """Render qpos, (frames, nq), to an MP4 and a PNG. Raises ConfigurationError where no display library works."""
+        ...

@@ -1,0 +1,56 @@
+"""Settings of training and of each algorithm, checked by pydantic; strict, no unknown keys."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+PositiveInt = Annotated[int, Field(gt=0)]
+PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Settings(BaseModel):
+    """Base of all settings: numbers in quotes and unknown keys are refused, values are fixed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class TrainSettings(Settings):
+    """How a run goes on, whatever the algorithm."""
+
+    num_envs: PositiveInt
+    iterations: PositiveInt
+    """Rollouts and updates."""
+    seed: Annotated[int, Field(ge=0)] = 1
+    save_interval: PositiveInt = 50
+    """Iterations between two checkpoints; the last iteration is always saved."""
+    cpu_ids: tuple[Annotated[int, Field(ge=0)], ...] | None = None
+    """CPUs for physics threads; None takes the process's own affinity."""
+
+
+class PpoSettings(Settings):
+    """PPO as in RSL-RL 5.5.1; defaults from the public unilab 1.5.2 owner configuration.
+
+    ``gamma`` and ``lam`` are per control step, ``learning_rate`` is Adam's, adapted to ``desired_kl``
+    where ``schedule`` is adaptive.
+    """
+
+    rollout_steps: PositiveInt = 24
+    actor_hidden: tuple[PositiveInt, ...] = (512, 256, 128)
+    critic_hidden: tuple[PositiveInt, ...] = (512, 256, 128)
+    activation: Literal["elu", "relu", "selu", "tanh", "silu"] = "elu"
+    init_std: PositiveFloat = 1.0
+    obs_normalization: bool = False
+    learning_rate: PositiveFloat = 1e-3
+    schedule: Literal["adaptive", "fixed"] = "adaptive"
+    desired_kl: PositiveFloat = 0.01
+    gamma: Annotated[float, Field(gt=0, le=1)] = 0.99
+    lam: Share = 0.95
+    clip_param: PositiveFloat = 0.2
+    clip_value_loss: bool = True
+    value_loss_coef: NonNegativeFloat = 1.0
+    entropy_coef: NonNegativeFloat = 0.01
+    epochs: PositiveInt = 5
+    mini_batches: PositiveInt = 4
+    max_grad_norm: PositiveFloat = 1.0

@@ -1,0 +1,10 @@
+"""The list of tasks: a new one is added here."""
+
+from collections.abc import Mapping
+
+from application.tasks import cartpole, go2_flat
+from application.tasks.task import TaskEntry
+
+TASKS: Mapping[str, TaskEntry] = {
+    entry.name: entry for entry in (cartpole.BALANCE, cartpole.SWINGUP, go2_flat.GO2_FLAT)
+}

@@ -1,0 +1,357 @@
+"""The manager-based environment: one control step of all rows, in a fixed order."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from domain.episode_log import EpisodeLog, EpisodeSummary, FinishedEpisodes
+from domain.errors import ConfigurationError
+from domain.faults import FaultLog, FaultReport
+from domain.managers.action import ActionManager, ActionTermCfg
+from domain.managers.command import CommandManager, CommandTermCfg
+from domain.managers.curriculum import CurriculumManager, CurriculumTermCfg, targets
+from domain.managers.event import EventManager, EventTermCfg
+from domain.managers.metrics import MetricsManager, MetricsTermCfg
+from domain.managers.observation import ObservationGroupCfg, ObservationManager
+from domain.managers.recorder import RecorderManager, RecorderTermCfg
+from domain.managers.reward import RewardManager, RewardTermCfg
+from domain.managers.state import Stateful, select
+from domain.managers.termination import TerminationManager, TerminationTermCfg
+from domain.physics import PhysicsBackend
+from domain.rng import TorchManagerRng
+from domain.view import EnvView
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvCfg:
+    """What an environment is made of; term functions come from the task's declaration.
+
+    ``sim_dt`` is the physics step in s, ``decimation`` the physics steps of a control step,
+    ``episode_length_s`` the time limit in s.
+    """
+
+    sim_dt: float
+    decimation: int
+    episode_length_s: float
+    scale_rewards_by_dt: bool = True
+    stagger_episodes: bool = True
+    """Start the first episodes at random ages, so that rows do not time out together."""
+    actions: Mapping[str, ActionTermCfg] = field(default_factory=dict)
+    commands: Mapping[str, CommandTermCfg] = field(default_factory=dict)
+    observations: Mapping[str, ObservationGroupCfg] = field(default_factory=dict)
+    rewards: Mapping[str, RewardTermCfg] = field(default_factory=dict)
+    terminations: Mapping[str, TerminationTermCfg] = field(default_factory=dict)
+    events: Mapping[str, EventTermCfg] = field(default_factory=dict)
+    curricula: Mapping[str, CurriculumTermCfg] = field(default_factory=dict)
+    metrics: Mapping[str, MetricsTermCfg] = field(default_factory=dict)
+    recorders: Mapping[str, RecorderTermCfg] = field(default_factory=dict)
+
+    @property
+    def step_dt(self) -> float:
+        """Control step, s."""
+        return self.sim_dt * self.decimation
+
+    @property
+    def max_episode_length(self) -> int:
+        """Control steps until the time limit, rounded up."""
+        return math.ceil(self.episode_length_s / self.step_dt - 1e-9)
+
+
+@dataclass(slots=True)
+class StepResult:
+    """What a step returns; rows are envs.
+
+    ``observations`` answer the next action: of rows that ended they are the first of the new episode,
+    while ``final_observations`` (full width) are the true successors, meaningful where a row ended.
+    ``valid`` is false for rows that broke; their reward is 0 and they count as terminated.
+    """
+
+    observations: dict[str, Tensor]
+    reward: Tensor
+    terminated: Tensor
+    truncated: Tensor
+    final_observations: dict[str, Tensor]
+    valid: Tensor
+
+
+class ManagerBasedRlEnv(Stateful):
+    """Steps ``backend.num_envs`` environments at once.
+
+    No step waits for the device or depends on data by a Python branch, but for the backend's own
+    permission to skip masked work that would change nothing.
+
+    Args:
+        cfg: Managers and timing.
+        backend: The physics; the environment closes it.
+        seed: Of every random number that the terms draw.
+
+    Raises:
+        ConfigurationError: A setting or term that cannot work; nothing has been stepped then.
+    """
+
+    def __init__(self, cfg: EnvCfg, backend: PhysicsBackend, *, seed: int) -> None:
+        super().__init__()
+        _check_timing(cfg, backend)
+        self.cfg = cfg
+        self._backend = backend
+        self._rng = TorchManagerRng(seed, backend.num_envs, backend.device)
+        view = EnvView(backend, self._rng, decimation=cfg.decimation, max_episode_length=cfg.max_episode_length)
+        self.view = view
+        tuned = targets(cfg.curricula)
+        # Events come first: they give model fields per-env values, which later terms may read.
+        self.events = EventManager(cfg.events, view)
+        self.commands = CommandManager(cfg.commands, view)
+        self.actions = ActionManager(cfg.actions, view)
+        self.observations = ObservationManager(cfg.observations, view)
+        self.terminations = TerminationManager(cfg.terminations, view)
+        self.rewards = RewardManager(cfg.rewards, view, scale_by_dt=cfg.scale_rewards_by_dt, tuned=tuned)
+        self.metrics = MetricsManager(cfg.metrics, view)
+        self.curricula = CurriculumManager(cfg.curricula, view)
+        self.recorders = RecorderManager(cfg.recorders, view)
+        self._stagger = self._rng.reserve(1)
+        self._rng.freeze()
+
+        device, n = backend.device, backend.num_envs
+        metric_names = (*self.commands.metrics(), *self.metrics.episode_values())
+        self._episodes = EpisodeLog(self.rewards.names, self.terminations.names, metric_names, device)
+        reward_sources = tuple(f"reward/{name}" for name in self.rewards.names)
+        group_sources = tuple(f"observation/{name}" for name in self.observations.widths)
+        self._faults = FaultLog(("physics", *reward_sources, *group_sources, "stray write"), device)
+        self._elapsed = self.keep_rows("elapsed", n, device=device, dtype=torch.int64)
+        for name in ("step_count", "episode_length", "terminated", "truncated"):
+            self.keep(name, getattr(view, name))
+        for path, tensor in view.tunables.items():
+            self.keep(f"tunable/{path}", tensor)
+        for name, entity in view.entities.items():
+            self.keep(f"encoder_bias/{name}", entity.encoder_bias)
+        self._all_rows = torch.ones(n, dtype=torch.bool, device=device)
+        self._has_reset = False
+        self._startup()
+
+    @property
+    def num_envs(self) -> int:
+        """Rows."""
+        return self._backend.num_envs
+
+    @property
+    def device(self) -> torch.device:
+        """Where every tensor of the environment lives."""
+        return self._backend.device
+
+    def reset(self, mask: Tensor | None = None, *, seed: int | None = None) -> dict[str, Tensor]:
+        """Start new episodes and return the observations of all rows by group, (num_envs, width).
+
+        Args:
+            mask: (num_envs,) bool; None means all rows. An empty mask changes nothing and draws nothing.
+            seed: Start the random stream anew first.
+
+        Raises:
+            ConfigurationError: ``mask`` has another shape or type, or is partial at the first reset.
+        """
+        if seed is not None:
+            self._rng.seed(seed)
+        rows = self._check_mask(mask)
+        if self._backend.skips(rows, may_wait=True):
+            return {group: value.clone() for group, value in self.observations.current.items()}
+        self._rng.advance()
+        self.view.writes.begin_step()
+        first = not self._has_reset
+        if not first:
+            self.recorders.pre_reset(rows)
+        self._has_reset = True
+        self._reset_rows(rows)
+        if first and self.cfg.stagger_episodes:
+            ages = self._stagger.uniform()[:, 0] * self.cfg.max_episode_length
+            self.view.episode_length.copy_(ages.to(torch.int64).clamp(max=self.cfg.max_episode_length - 1))
+        self.view.writes.commit()
+        observations = self._renew(self.observations.current)
+        self.recorders.post_reset(rows)
+        return observations
+
+    def step(self, action: Tensor) -> StepResult:
+        """Apply ``action``, (num_envs, action dim) float32, for one control step.
+
+        Raises:
+            ConfigurationError: The action has another type, shape, dtype or device, or no reset came first.
+            SimulationError: The engine refused to go on.
+        """
+        if not self._has_reset:
+            raise ConfigurationError("reset() comes before the first step()")
+        view, backend = self.view, self._backend
+        self.actions.process(action)
+        self._rng.advance()
+        backend.step(self.cfg.decimation)
+        view.step_count += 1
+        view.episode_length += 1
+        self._elapsed += 1
+        self.commands.advance()
+        self.terminations.compute()
+        reward = self.rewards.compute()
+        broken = view.state.diverged | ~torch.isfinite(reward)
+        self.metrics.compute(broken)
+
+        view.writes.begin_step()
+        live = ~(view.terminated | view.truncated | broken)
+        if self.events.acts_in_step:
+            with view.writes.transaction(live, "events"):
+                self.events.compute(live)
+        with view.writes.transaction(live, "commands", command=True):
+            self.commands.compute(live)
+
+        observed = self.observations.compute()
+        finite = {group: torch.isfinite(value.sum(dim=1)) for group, value in observed.items()}
+        for rows_finite in finite.values():
+            broken = broken | ~rows_finite
+        self._settle(reward, broken, finite)
+        done = view.terminated | view.truncated
+        # A broken row's true successor is unknown: it keeps its last finite observation.
+        final = {
+            group: torch.where(broken.unsqueeze(1), self.observations.current[group], value)
+            for group, value in observed.items()
+        }
+        result = StepResult(final, reward, view.terminated.clone(), view.truncated.clone(), final, ~broken)
+        if not backend.skips(done):
+            self.recorders.pre_reset(done)
+            self._reset_rows(done)
+        view.writes.commit()
+        if backend.skips(view.writes.written):
+            self.observations.publish(final)
+        else:
+            result.observations = self._renew(final)
+            self.recorders.post_reset(done)
+        self.recorders.post_step(result.observations, reward, done)
+        return result
+
+    def drain_episodes(self) -> EpisodeSummary:
+        """Return the means over the episodes that ended since the last call."""
+        return self._episodes.drain()
+
+    def drain_faults(self) -> FaultReport:
+        """Return the rows that broke since the last call, by source."""
+        return self._faults.drain()
+
+    def children(self) -> list[tuple[str, object]]:
+        """All managers and logs."""
+        return [
+            ("events", self.events),
+            ("commands", self.commands),
+            ("actions", self.actions),
+            ("observations", self.observations),
+            ("terminations", self.terminations),
+            ("rewards", self.rewards),
+            ("metrics", self.metrics),
+            ("curricula", self.curricula),
+            ("recorders", self.recorders),
+            ("episodes", self._episodes),
+            ("faults", self._faults),
+        ]
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return everything that the next step depends on, the backend's snapshot included."""
+        state = super().state_dict()
+        parts = {
+            "rng": self._rng.state_dict(),
+            "writes": self.view.writes.state_dict(),
+            "backend": self._backend.snapshot(),
+        }
+        for part, values in parts.items():
+            state |= {f"{part}/{name}": tensor for name, tensor in values.items()}
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Continue from ``state``: on a CPU backend bit for bit. Raises DataError where it does not fit."""
+        super().load_state_dict(state)
+        self.view.writes.load_state_dict(select(state, "writes"))
+        self._backend.restore(select(state, "backend"))
+        self._rng.load_state_dict(select(state, "rng"))
+        self._has_reset = True
+
+    def close(self) -> None:
+        """Close recorders and the backend."""
+        self.recorders.close()
+        self._backend.close()
+
+    def _startup(self) -> None:
+        self._rng.advance()
+        self.view.writes.begin_step()
+        with self.view.writes.transaction(self._all_rows, "startup events"):
+            self.events.startup(self._all_rows)
+        self.view.writes.commit()
+
+    def _settle(self, reward: Tensor, broken: Tensor, finite: Mapping[str, Tensor]) -> None:
+        """End broken rows with reward 0 and count what broke."""
+        view = self.view
+        stray = view.writes.outside
+        if not self._backend.skips(broken | stray):
+            sources = [view.state.diverged.unsqueeze(1), ~torch.isfinite(self.rewards.weighted)]
+            sources += [~rows_finite.unsqueeze(1) for rows_finite in finite.values()]
+            self._faults.record(torch.cat([*sources, stray.unsqueeze(1)], dim=1), view.step_count)
+            stray.zero_()
+            reward.masked_fill_(broken, 0.0)
+            view.terminated.logical_or_(broken)
+        self.rewards.accumulate(broken)
+
+    def _reset_rows(self, rows: Tensor) -> None:
+        """Log finished episodes, run curricula and put the rows under ``rows`` to a new episode, staged."""
+        self._log_episodes(rows)
+        self.curricula.compute(rows)
+        with self.view.writes.transaction(rows, "reset"):
+            self.view.writes.stage_reset()
+            self.events.reset(rows)
+            self.commands.reset(rows)
+        self.view.episode_length.masked_fill_(rows, 0)
+        self._elapsed.masked_fill_(rows, 0)
+        for manager in (self.actions, self.rewards, self.terminations, self.metrics):
+            manager.reset(rows)
+
+    def _log_episodes(self, rows: Tensor) -> None:
+        metrics = [*self.commands.metrics().values(), *self.metrics.episode_values().values()]
+        sums = self.rewards.episode_sums
+        scale = self.view.step_dt if self.cfg.scale_rewards_by_dt else 1.0
+        empty = torch.zeros(self.num_envs, 0, device=self.device)
+        self._episodes.add(
+            FinishedEpisodes(
+                mask=rows & (self.view.terminated | self.view.truncated) & (self._elapsed > 0),
+                length=self._elapsed,
+                reward_sums=sums / scale,
+                returns=sums.sum(dim=1),
+                fired=self.terminations.fired,
+                metrics=torch.stack(metrics, dim=1) if metrics else empty,
+            )
+        )
+
+    def _renew(self, before: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Merge the observations of written rows into ``before`` and publish the result."""
+        writes = self.view.writes
+        renewed = self.observations.renew(writes.written, writes.reset)
+        rows = writes.written.unsqueeze(1)
+        merged = {group: torch.where(rows, value, before[group]) for group, value in renewed.items()}
+        self.observations.publish(merged)
+        return merged
+
+    def _check_mask(self, mask: Tensor | None) -> Tensor:
+        if mask is None:
+            return self._all_rows
+        if not self._has_reset:
+            raise ConfigurationError("the first reset() takes no mask: it starts all rows")
+        if mask.dtype != torch.bool or mask.shape != (self.num_envs,) or mask.device != self.device:
+            raise ConfigurationError(
+                f"a reset mask is torch.bool of shape ({self.num_envs},) on {self.device}, "
+                f"not {mask.dtype} of shape {tuple(mask.shape)} on {mask.device}"
+            )
+        return mask
+
+
+def _check_timing(cfg: EnvCfg, backend: PhysicsBackend) -> None:
+    for name, value in (("sim_dt", cfg.sim_dt), ("episode_length_s", cfg.episode_length_s)):
+        if not 0.0 < value < torch.inf:
+            raise ConfigurationError(f"env.{name} is {value}: give a finite number of seconds above 0")
+    if cfg.decimation < 1:
+        raise ConfigurationError(f"env.decimation is {cfg.decimation}: a control step has at least 1 physics step")
+    if abs(backend.index.timestep - cfg.sim_dt) > 1e-9:
+        raise ConfigurationError(
+            f"the model's timestep is {backend.index.timestep} s and env.sim_dt is {cfg.sim_dt} s: make them equal"
+        )

@@ -1,0 +1,36 @@
+"""The one error tree of UniLab. Entry points print it; nothing else catches it."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class UnilabError(Exception):
+    """Root of every error that a user can meet."""
+
+
+class ConfigurationError(UnilabError):
+    """A value, name or combination the user gave cannot work."""
+
+
+class CapabilityError(ConfigurationError):
+    """A task asks a backend for something that the backend does not declare."""
+
+
+class DeviceError(ConfigurationError):
+    """The requested device is unknown, absent or unsupported for the job."""
+
+
+class DataError(UnilabError):
+    """A file (checkpoint, run, robot figures, motion) is missing, damaged or of another kind."""
+
+
+class SimulationError(UnilabError):
+    """The physics engine failed, or was handed something it cannot simulate."""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
+    """Return one line that says which name is unknown, the nearest known one, and all known ones."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"did you mean '{near[0]}'? " if near else ""
+    return f"unknown {kind} '{name}': {hint}(known: {', '.join(names) or 'none'})"

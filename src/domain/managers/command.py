@@ -1,0 +1,143 @@
+"""Commands: what the policy is asked to do, redrawn by timers and at resets."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from domain.errors import ConfigurationError
+from domain.managers.state import Stateful, set_rows
+from domain.managers.terms import Ordered, TermCfg, bind_term
+from domain.rng import Draw
+from domain.view import EnvView
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandTermCfg(TermCfg):
+    """A command term; ``func`` is a subclass of CommandTerm."""
+
+    resampling_time_s: tuple[float, float]
+    """Lowest and highest time until the next draw, s."""
+
+
+class CommandTerm(Stateful):
+    """One command, ``value`` (num_envs, dim), whose storage never moves.
+
+    A subclass says how many random numbers a draw takes, and fills the rows under a mask from them.
+    """
+
+    value: Tensor
+    draw_width: int = 0
+
+    def __init__(self, env: EnvView, dim: int) -> None:
+        super().__init__()
+        self.env = env
+        self.value = self.keep_rows("value", env.num_envs, dim, device=env.device)
+        self.metrics: dict[str, Tensor] = {}
+        """Per-row sums over the episode's steps, (num_envs,); zeroed at the row's reset, logged as means."""
+
+    def metric(self, name: str) -> Tensor:
+        """Register and return a per-row metric sum."""
+        self.metrics[name] = self.keep_rows(f"metric/{name}", self.env.num_envs, device=self.env.device)
+        return self.metrics[name]
+
+    def advance(self) -> None:
+        """Move clocks by one control step, before terminations and rewards; nothing by default."""
+
+    def resample(self, mask: Tensor, draw: Draw) -> None:
+        """Draw new values for the rows under ``mask``; ``draw`` holds ``draw_width`` columns."""
+
+    def measure(self) -> None:
+        """Add the finished step to the metrics, before anything is redrawn."""
+
+    def update(self, live: Tensor) -> None:
+        """Follow the state (e.g. heading control) once a step; rows not in ``live`` are done."""
+
+
+class _Scheduled(Stateful):
+    """A term with its resampling timer."""
+
+    def __init__(self, term: CommandTerm, cfg: CommandTermCfg, env: EnvView, path: str) -> None:
+        super().__init__()
+        self.term = term
+        self._span = torch.tensor(cfg.resampling_time_s, device=env.device)
+        env.publish_tunable(f"{path}.resampling_time_s", self._span)
+        self._time_left = self.keep_rows("time_left", env.num_envs, device=env.device)
+        self._step_draws = (env.rng.reserve(1), env.rng.reserve(term.draw_width))
+        self._reset_draws = (env.rng.reserve(1), env.rng.reserve(term.draw_width))
+        self._dt = env.step_dt
+        self.steps = self.keep_rows("steps", env.num_envs, device=env.device)
+
+    def children(self) -> list[tuple[str, object]]:
+        return [("term", self.term)]
+
+    def compute(self, live: Tensor) -> None:
+        self.steps += 1.0
+        self.term.measure()
+        self._time_left -= self._dt
+        # Half a step of tolerance, because the timer is a float32 sum.
+        self._resample((self._time_left <= 0.5 * self._dt) & live, self._step_draws)
+        self.term.update(live)
+
+    def reset(self, mask: Tensor) -> None:
+        for value in (self.steps, *self.term.metrics.values()):
+            value.masked_fill_(mask, 0.0)
+        self._resample(mask, self._reset_draws)
+
+    def _resample(self, mask: Tensor, draws: tuple[Draw, Draw]) -> None:
+        timer, values = draws
+        set_rows(self._time_left, mask, timer.between(self._span[0], self._span[1])[:, 0])
+        self.term.resample(mask, values)
+
+
+class CommandManager(Stateful):
+    """All command terms; publishes each one's ``value`` in ``env.commands``.
+
+    Raises:
+        ConfigurationError: A term is no CommandTerm, or its resampling range is empty.
+    """
+
+    def __init__(self, cfgs: Mapping[str, CommandTermCfg], env: EnvView) -> None:
+        super().__init__()
+        self._scheduled: dict[str, _Scheduled] = {}
+        for name, cfg in cfgs.items():
+            path = f"commands.{name}"
+            Ordered().check(cfg.resampling_time_s, f"{path}.resampling_time_s")
+            term = bind_term(cfg, env, path)
+            if not isinstance(term, CommandTerm):
+                raise ConfigurationError(f"{path}: {cfg.func} is not a command term")
+            self._scheduled[name] = _Scheduled(term, cfg, env, path)
+            env.commands[name] = term.value
+
+    @property
+    def terms(self) -> dict[str, CommandTerm]:
+        """Terms by name."""
+        return {name: scheduled.term for name, scheduled in self._scheduled.items()}
+
+    def children(self) -> list[tuple[str, object]]:
+        """Terms with their timers."""
+        return list(self._scheduled.items())
+
+    def advance(self) -> None:
+        """Move all clocks by one control step."""
+        for scheduled in self._scheduled.values():
+            scheduled.term.advance()
+
+    def compute(self, live: Tensor) -> None:
+        """Run timers, redraw what is due and update, for the rows under ``live``."""
+        for scheduled in self._scheduled.values():
+            scheduled.compute(live)
+
+    def reset(self, mask: Tensor) -> None:
+        """Draw new commands and timers for the rows under ``mask`` and zero their metrics."""
+        for scheduled in self._scheduled.values():
+            scheduled.reset(mask)
+
+    def metrics(self) -> dict[str, Tensor]:
+        """Return every metric's mean over the episode so far, (num_envs,), as ``command/metric``."""
+        return {
+            f"{name}/{metric}": value / scheduled.steps.clamp(min=1.0)
+            for name, scheduled in self._scheduled.items()
+            for metric, value in scheduled.term.metrics.items()
+        }

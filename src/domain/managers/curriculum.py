@@ -1,0 +1,44 @@
+"""Curricula change run-time parameters of other managers while training goes on."""
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from domain.errors import ConfigurationError
+from domain.managers.state import Stateful
+from domain.managers.terms import TermCfg, bind_term
+from domain.view import EnvView
+
+
+class CurriculumTermCfg(TermCfg):
+    """A term called with the (num_envs,) bool mask of rows about to reset; it returns a 0-d value to log.
+
+    Terms that write a run-time parameter name it by a parameter called ``target``.
+    """
+
+
+class CurriculumManager(Stateful):
+    """All curriculum terms; they run after every other manager has published its parameters."""
+
+    def __init__(self, cfgs: Mapping[str, CurriculumTermCfg], env: EnvView) -> None:
+        super().__init__()
+        self._terms = {name: bind_term(cfg, env, f"curricula.{name}") for name, cfg in cfgs.items()}
+        self.values: dict[str, Tensor] = {}
+        for name in cfgs:
+            self.values[name] = self.keep(name, self._terms[name].initial.clone())
+            if self.values[name].dim() != 0:
+                raise ConfigurationError(f"curricula.{name} logs {tuple(self.values[name].shape)}, expected one number")
+
+    def children(self) -> list[tuple[str, object]]:
+        """Class terms."""
+        return [(f"{name}/term", term) for name, term in self._terms.items()]
+
+    def compute(self, mask: Tensor) -> None:
+        """Run all terms for the rows under ``mask``; they see the finished episodes."""
+        for name, term in self._terms.items():
+            self.values[name].copy_(term(mask))
+
+
+def targets(cfgs: Mapping[str, CurriculumTermCfg]) -> frozenset[str]:
+    """Return the paths of the parameters that curricula write."""
+    return frozenset(str(cfg.params["target"]) for cfg in cfgs.values() if "target" in cfg.params)

@@ -1,0 +1,56 @@
+"""Why an episode ends: failures and time limits, kept apart."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from domain.managers.reward import reset_term
+from domain.managers.state import Stateful
+from domain.managers.terms import TermCfg, bind_term, probe
+from domain.view import EnvView
+
+
+@dataclass(frozen=True, kw_only=True)
+class TerminationTermCfg(TermCfg):
+    """A term returning (num_envs,) bool; ``time_out`` makes it a truncation."""
+
+    time_out: bool = False
+
+
+class TerminationManager(Stateful):
+    """Evaluates all terms into ``env.terminated`` and ``env.truncated``.
+
+    Raises:
+        ConfigurationError: A term returns anything but (num_envs,) bool.
+    """
+
+    def __init__(self, cfgs: Mapping[str, TerminationTermCfg], env: EnvView) -> None:
+        super().__init__()
+        self._env = env
+        self._terms = {}
+        for name, cfg in cfgs.items():
+            self._terms[name] = bind_term(cfg, env, f"terminations.{name}")
+            probe(self._terms[name], f"terminations.{name}", (env.num_envs,), torch.bool, env)
+        self.names = tuple(cfgs)
+        self._time_out = torch.tensor([cfg.time_out for cfg in cfgs.values()], dtype=torch.bool, device=env.device)
+        self.fired = self.keep_rows("fired", env.num_envs, len(cfgs), device=env.device, dtype=torch.bool)
+        """Which terms fired in the last step, (num_envs, terms)."""
+
+    def children(self) -> list[tuple[str, object]]:
+        """Class terms."""
+        return list(self._terms.items())
+
+    def compute(self) -> None:
+        """Refresh ``env.terminated`` and ``env.truncated``."""
+        if not self._terms:
+            return
+        torch.stack([term() for term in self._terms.values()], dim=1, out=self.fired)
+        self._env.terminated.copy_((self.fired & ~self._time_out).any(dim=1))
+        self._env.truncated.copy_((self.fired & self._time_out).any(dim=1))
+
+    def reset(self, mask: Tensor) -> None:
+        """Reset the state of class terms for the rows under ``mask``."""
+        for term in self._terms.values():
+            reset_term(term, mask)

@@ -1,0 +1,78 @@
+"""What a term sees of its environment: stable tensors, names, random numbers and staged writes."""
+
+import torch
+from torch import Tensor
+
+from domain.entity import Entity
+from domain.errors import ConfigurationError, unknown_name
+from domain.physics import PhysicsBackend
+from domain.rng import TorchManagerRng
+from domain.writes import StateWrites
+
+
+class EnvView:
+    """The environment as its terms see it.
+
+    Every tensor has (num_envs, ...) rows on ``device`` and keeps its storage for the life of the
+    environment; ``step_count`` is a 0-d int64 tensor. Managers publish what others may read:
+    ``commands`` by name, ``actions`` (current, previous and the one before).
+    """
+
+    def __init__(
+        self, backend: PhysicsBackend, rng: TorchManagerRng, *, decimation: int, max_episode_length: int
+    ) -> None:
+        self.backend = backend
+        self.rng = rng
+        self.num_envs = backend.num_envs
+        self.device = backend.device
+        self.index = backend.index
+        self.state = backend.state
+        self.physics_dt = backend.index.timestep
+        self.step_dt = backend.index.timestep * decimation
+        self.max_episode_length = max_episode_length
+        self.writes = StateWrites(backend)
+        self.entities = {name: Entity(e, backend.index, backend.state) for name, e in backend.index.entities.items()}
+        self.sensors = {
+            name: backend.state.sensordata[:, slot.adr : slot.adr + slot.dim]
+            for name, slot in backend.index.sensors.items()
+        }
+        self.step_count = torch.zeros((), dtype=torch.int64, device=self.device)
+        self.episode_length = torch.zeros(self.num_envs, dtype=torch.int64, device=self.device)
+        self.terminated = torch.zeros(self.num_envs, dtype=torch.bool, device=self.device)
+        self.truncated = torch.zeros(self.num_envs, dtype=torch.bool, device=self.device)
+        self.commands: dict[str, Tensor] = {}
+        self.tunables: dict[str, Tensor] = {}
+        empty = torch.zeros(self.num_envs, 0, device=self.device)
+        self.action, self.previous_action, self.action_before_previous = empty, empty, empty
+
+    def entity(self, name: str) -> Entity:
+        """Return an entity. Raises ConfigurationError for an unknown name."""
+        if name not in self.entities:
+            raise ConfigurationError(unknown_name("entity", name, self.entities))
+        return self.entities[name]
+
+    def sensor(self, name: str) -> Tensor:
+        """Return a sensor's view, (num_envs, dim). Raises ConfigurationError where the model lacks it."""
+        if name not in self.sensors:
+            raise ConfigurationError(unknown_name("sensor", name, self.sensors))
+        return self.sensors[name]
+
+    def command(self, name: str) -> Tensor:
+        """Return a command, (num_envs, dim). Raises ConfigurationError for an unknown name."""
+        if name not in self.commands:
+            raise ConfigurationError(unknown_name("command", name, self.commands))
+        return self.commands[name]
+
+    def tunable(self, path: str) -> Tensor:
+        """Return the device tensor behind a run-time parameter, e.g. ``rewards.action_rate.weight``.
+
+        Raises:
+            ConfigurationError: No parameter has that path, or it is fixed at construction.
+        """
+        if path not in self.tunables:
+            raise ConfigurationError(unknown_name("run-time parameter", path, self.tunables))
+        return self.tunables[path]
+
+    def publish_tunable(self, path: str, value: Tensor) -> None:
+        """Make a device tensor known under its configuration path."""
+        self.tunables[path] = value
