@@ -33,6 +33,10 @@ class Simulator(Protocol):
         """Return a batch of simulations of ``scene``."""
         ...
 
+    def log_to(self, folder: Path) -> None:
+        """Send the engine's own messages to a file in ``folder`` from now on."""
+        ...
+
 
 class OnPolicyLearner(Protocol):
     """Collects rollouts and learns from them; owns actor, critic, optimiser and its random stream."""
@@ -40,6 +44,11 @@ class OnPolicyLearner(Protocol):
     @property
     def rollout_steps(self) -> int:
         """Env steps between two updates."""
+        ...
+
+    @property
+    def world_size(self) -> int:
+        """How many processes learn together, each with environments of its own; 1 but for several ranks."""
         ...
 
     @property
@@ -119,6 +128,10 @@ class Run:
 class RunStore(Protocol):
     """Run folders and what is written into them once."""
 
+    def check(self, name: str) -> None:
+        """Refuse what ``create`` would refuse, and create nothing. Raises ConfigurationError or DataError."""
+        ...
+
     def create(self, task: str, algo: str, name: str) -> Run:
         """Make a new run folder. Raises DataError where it cannot be written."""
         ...
@@ -141,6 +154,10 @@ class RunStore(Protocol):
 
     def write_environment(self, run: Run, record: Mapping[str, object]) -> None:
         """Save versions, device, git state and determinism level as ``environment.json``."""
+        ...
+
+    def last_metrics(self, run: Run) -> dict[str, float]:
+        """Return the last row of the run's metrics; empty where there is none."""
         ...
 
     def newest_checkpoint(self, run: Run) -> Path:

@@ -11,6 +11,10 @@ from domain.errors import ConfigurationError, unknown_name
 from domain.physics import EntityIndex, ModelIndex, StateView
 
 
+PART_KINDS = ("joints", "bodies", "geoms", "actuators")
+"""What an EntitySelector can choose from."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class EntitySelector:
     """Names parts of an entity by full-match regular expressions; None means all of that kind."""
@@ -28,11 +32,17 @@ def match_names(patterns: Sequence[str], names: Sequence[str], kind: str, *, pre
     """Return the positions in ``names`` that the patterns match in full.
 
     Raises:
-        ConfigurationError: A pattern matches nothing, or two patterns match one name.
+        ConfigurationError: There is no pattern, one matches nothing or is no regular expression, or two
+            match one name.
     """
+    if not patterns:
+        raise ConfigurationError(f"no {kind} is selected: give a pattern, or None for all")
     owner: dict[int, str] = {}
     for pattern in patterns:
-        found = [i for i, name in enumerate(names) if re.fullmatch(pattern, name)]
+        try:
+            found = [i for i, name in enumerate(names) if re.fullmatch(pattern, name)]
+        except re.error as error:
+            raise ConfigurationError(f"{kind} pattern '{pattern}' is no regular expression: {error}") from error
         if not found:
             raise ConfigurationError(unknown_name(kind, pattern, names))
         for i in found:

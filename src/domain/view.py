@@ -1,5 +1,7 @@
 """What a term sees of its environment: stable tensors, names, random numbers and staged writes."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -16,11 +18,19 @@ class EnvView:
     Every tensor has (num_envs, ...) rows on ``device`` and keeps its storage for the life of the
     environment; ``step_count`` is a 0-d int64 tensor. Managers publish what others may read:
     ``commands`` by name, ``actions`` (current, previous and the one before).
+
+    Raises:
+        ConfigurationError: The random stream lives on another device, or has other rows, than the backend.
     """
 
     def __init__(
         self, backend: PhysicsBackend, rng: TorchManagerRng, *, decimation: int, max_episode_length: int
     ) -> None:
+        if rng.device != backend.device or rng.num_envs != backend.num_envs:
+            raise ConfigurationError(
+                f"the random stream has {rng.num_envs} rows on {rng.device}, "
+                f"the backend {backend.num_envs} on {backend.device}: make them equal"
+            )
         self.backend = backend
         self.rng = rng
         self.num_envs = backend.num_envs
@@ -42,6 +52,7 @@ class EnvView:
         self.truncated = torch.zeros(self.num_envs, dtype=torch.bool, device=self.device)
         self.commands: dict[str, Tensor] = {}
         self.tunables: dict[str, Tensor] = {}
+        self._parsers: dict[str, Callable[[object, str], Tensor]] = {}
         empty = torch.zeros(self.num_envs, 0, device=self.device)
         self.action, self.previous_action, self.action_before_previous = empty, empty, empty
 
@@ -73,6 +84,19 @@ class EnvView:
             raise ConfigurationError(unknown_name("run-time parameter", path, self.tunables))
         return self.tunables[path]
 
-    def publish_tunable(self, path: str, value: Tensor) -> None:
-        """Make a device tensor known under its configuration path."""
+    def tunable_value(self, path: str, value: object, where: str) -> Tensor:
+        """Return ``value``, written at ``where`` in the configuration, as a tensor for the parameter at ``path``.
+
+        Raises:
+            ConfigurationError: The parameter is unknown, or could not be declared with that value.
+        """
+        parameter = self.tunable(path)
+        tensor = self._parsers[path](value, where)
+        if tensor.shape != parameter.shape:
+            raise ConfigurationError(f"{where} has shape {tuple(tensor.shape)}, {path} has {tuple(parameter.shape)}")
+        return tensor
+
+    def publish_tunable(self, path: str, value: Tensor, parse: Callable[[object, str], Tensor]) -> None:
+        """Make a device tensor known under its configuration path; ``parse`` checks and converts a declared value."""
         self.tunables[path] = value
+        self._parsers[path] = parse

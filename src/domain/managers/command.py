@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from domain.errors import ConfigurationError
 from domain.managers.state import Stateful, set_rows
-from domain.managers.terms import Ordered, TermCfg, bind_term
+from domain.managers.terms import TermCfg, bind_term, parse_seconds
 from domain.rng import Draw
 from domain.view import EnvView
 
@@ -61,12 +60,12 @@ class _Scheduled(Stateful):
     def __init__(self, term: CommandTerm, cfg: CommandTermCfg, env: EnvView, path: str) -> None:
         super().__init__()
         self.term = term
-        self._span = torch.tensor(cfg.resampling_time_s, device=env.device)
-        env.publish_tunable(f"{path}.resampling_time_s", self._span)
+        self._span = parse_seconds(cfg.resampling_time_s, f"{path}.resampling_time_s", env)
         self._time_left = self.keep_rows("time_left", env.num_envs, device=env.device)
         self._step_draws = (env.rng.reserve(1), env.rng.reserve(term.draw_width))
         self._reset_draws = (env.rng.reserve(1), env.rng.reserve(term.draw_width))
         self._dt = env.step_dt
+        self._backend = env.backend
         self.steps = self.keep_rows("steps", env.num_envs, device=env.device)
 
     def children(self) -> list[tuple[str, object]]:
@@ -77,7 +76,9 @@ class _Scheduled(Stateful):
         self.term.measure()
         self._time_left -= self._dt
         # Half a step of tolerance, because the timer is a float32 sum.
-        self._resample((self._time_left <= 0.5 * self._dt) & live, self._step_draws)
+        due = (self._time_left <= 0.5 * self._dt) & live
+        if not self._backend.skips(due):
+            self._resample(due, self._step_draws)
         self.term.update(live)
 
     def reset(self, mask: Tensor) -> None:
@@ -103,7 +104,6 @@ class CommandManager(Stateful):
         self._scheduled: dict[str, _Scheduled] = {}
         for name, cfg in cfgs.items():
             path = f"commands.{name}"
-            Ordered().check(cfg.resampling_time_s, f"{path}.resampling_time_s")
             term = bind_term(cfg, env, path)
             if not isinstance(term, CommandTerm):
                 raise ConfigurationError(f"{path}: {cfg.func} is not a command term")

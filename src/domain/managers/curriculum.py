@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import torch
 from torch import Tensor
 
 from domain.errors import ConfigurationError
@@ -13,7 +14,7 @@ from domain.view import EnvView
 class CurriculumTermCfg(TermCfg):
     """A term called with the (num_envs,) bool mask of rows about to reset; it returns a 0-d value to log.
 
-    Terms that write a run-time parameter name it by a parameter called ``target``.
+    An empty mask changes nothing. Terms that write a run-time parameter name it by a parameter called ``target``.
     """
 
 
@@ -25,9 +26,13 @@ class CurriculumManager(Stateful):
         self._terms = {name: bind_term(cfg, env, f"curricula.{name}") for name, cfg in cfgs.items()}
         self.values: dict[str, Tensor] = {}
         for name in cfgs:
-            self.values[name] = self.keep(name, self._terms[name].initial.clone())
-            if self.values[name].dim() != 0:
-                raise ConfigurationError(f"curricula.{name} logs {tuple(self.values[name].shape)}, expected one number")
+            initial = getattr(self._terms[name], "initial", None)
+            if not isinstance(initial, Tensor) or initial.dim() != 0:
+                raise ConfigurationError(
+                    f"curricula.{name}: a curriculum is a class with a property `initial`, the 0-d tensor to log "
+                    f"before it first runs, not {initial}"
+                )
+            self.values[name] = self.keep(name, initial.clone())
 
     def children(self) -> list[tuple[str, object]]:
         """Class terms."""
@@ -36,7 +41,8 @@ class CurriculumManager(Stateful):
     def compute(self, mask: Tensor) -> None:
         """Run all terms for the rows under ``mask``; they see the finished episodes."""
         for name, term in self._terms.items():
-            self.values[name].copy_(term(mask))
+            value = self.values[name]
+            value.copy_(torch.where(mask.any(), term(mask), value))
 
 
 def targets(cfgs: Mapping[str, CurriculumTermCfg]) -> frozenset[str]:

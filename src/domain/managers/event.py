@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from domain.errors import ConfigurationError, unknown_name
-from domain.managers.noise import require_rng
 from domain.managers.state import Stateful, set_rows
-from domain.managers.terms import Ordered, TermCfg, bind_term
+from domain.managers.terms import TermCfg, bind_term, parse_seconds
 from domain.view import EnvView
 
 EventMode = Literal["startup", "reset", "interval", "step"]
@@ -37,10 +36,9 @@ class _Interval(Stateful):
         super().__init__()
         if cfg.interval_s is None:
             raise ConfigurationError(f"{path} has mode interval: give interval_s, the seconds between two firings")
-        Ordered().check(cfg.interval_s, f"{path}.interval_s")
         self.term = term
-        self._span = torch.tensor(cfg.interval_s, device=env.device)
-        env.publish_tunable(f"{path}.interval_s", self._span)
+        self._span = parse_seconds(cfg.interval_s, f"{path}.interval_s", env)
+        self._backend = env.backend
         self._is_global = cfg.is_global_time
         self._draws = (env.rng.reserve(1), env.rng.reserve(1))
         self._time_left = self.keep_rows("time_left", env.num_envs, device=env.device)
@@ -57,7 +55,9 @@ class _Interval(Stateful):
         # Half a step of tolerance, because the timer is a float32 sum.
         due = self._time_left <= 0.5 * self._dt
         set_rows(self._time_left, due, self._next(after_reset=False))
-        self.term(due & live)
+        rows = due & live
+        if not self._backend.skips(rows):
+            self.term(rows)
 
     def reset(self, mask: Tensor) -> None:
         if not self._is_global:
@@ -73,12 +73,11 @@ class EventManager(Stateful):
 
     Raises:
         ConfigurationError: An unknown mode, a mode that the term does not support, a missing or
-            impossible interval, or a random stream on another device.
+            impossible interval, or a setting that the mode does not use.
     """
 
     def __init__(self, cfgs: Mapping[str, EventTermCfg], env: EnvView) -> None:
         super().__init__()
-        require_rng(env.rng, env.device, "the event manager")
         self._env = env
         self._terms: dict[str, Callable[[Tensor], None]] = {}
         self._cfgs = dict(cfgs)
@@ -91,6 +90,10 @@ class EventManager(Stateful):
             allowed = getattr(cfg.func, "modes", MODES)
             if cfg.mode not in allowed:
                 raise ConfigurationError(f"{path} cannot run in mode {cfg.mode}: use {' or '.join(allowed)}")
+            if cfg.mode != "interval" and (cfg.interval_s is not None or cfg.is_global_time):
+                raise ConfigurationError(f"{path} has mode {cfg.mode}: interval_s and is_global_time are for mode interval")
+            if cfg.min_steps_between_resets < 0 or (cfg.mode != "reset" and cfg.min_steps_between_resets):
+                raise ConfigurationError(f"{path}.min_steps_between_resets is a count of at least 0, for mode reset")
             self._terms[name] = bind_term(cfg, env, path)
             if cfg.mode == "interval":
                 self._intervals[name] = _Interval(self._terms[name], cfg, env, path)

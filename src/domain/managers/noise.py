@@ -1,14 +1,14 @@
 """Noise on observations: what is configured, and the model that draws it from the env's block."""
 
+import functools
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
 from torch import Tensor
 
 from domain.errors import ConfigurationError
 from domain.managers.state import Stateful, set_rows
-from domain.rng import TorchManagerRng
+from domain.managers.terms import Bounds, parse_numbers
 from domain.view import EnvView
 
 Operation = Literal["add", "scale", "abs"]
@@ -34,6 +34,11 @@ class ConstantNoise(NoiseCfg):
 
     value: Value
 
+    def check(self, path: str) -> None:
+        """Raise ConfigurationError unless the value is finite."""
+        super().check(path)
+        Bounds().check(self.value, f"{path}.value")
+
 
 @dataclass(frozen=True, kw_only=True)
 class UniformNoise(NoiseCfg):
@@ -45,6 +50,7 @@ class UniformNoise(NoiseCfg):
     def check(self, path: str) -> None:
         """Raise ConfigurationError unless low < high in every column."""
         super().check(path)
+        Bounds().check((self.low, self.high), f"{path} range")
         low, high = _columns(self.low), _columns(self.high)
         if len(low) != len(high) or not all(a < b for a, b in zip(low, high, strict=True)):
             raise ConfigurationError(f"{path} is uniform from {self.low} to {self.high}: low must be below high")
@@ -59,10 +65,12 @@ class GaussianNoise(NoiseCfg):
     clamp: float | None = None
 
     def check(self, path: str) -> None:
-        """Raise ConfigurationError unless std is above zero."""
+        """Raise ConfigurationError unless mean is finite, and std and clamp are above zero."""
         super().check(path)
-        if not all(s > 0 for s in _columns(self.std)) or (self.clamp is not None and self.clamp <= 0):
-            raise ConfigurationError(f"{path} has std {self.std} and clamp {self.clamp}: both must be above 0")
+        Bounds().check(self.mean, f"{path}.mean")
+        Bounds(0.0, open_low=True).check(self.std, f"{path}.std")
+        if self.clamp is not None:
+            Bounds(0.0, open_low=True).check(self.clamp, f"{path}.clamp")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +82,10 @@ class BiasedNoise(NoiseCfg):
     shared: bool = False
 
     def check(self, path: str) -> None:
-        """Check both parts."""
+        """Check both parts; the operation is this one's alone."""
         super().check(path)
+        if self.noise.operation != "add" or self.bias.operation != "add":
+            raise ConfigurationError(f"{path}: noise and bias are summed first, set operation on the BiasedNoise itself")
         self.noise.check(f"{path}.noise")
         self.bias.check(f"{path}.bias")
 
@@ -90,13 +100,17 @@ class _Source:
     def __init__(self, cfg: NoiseCfg, env: EnvView, width: int, path: str) -> None:
         self._cfg = cfg
         if isinstance(cfg, ConstantNoise):
-            self._value = _parameter(env, cfg.value, f"{path}.value")
+            self._value = _parameter(env, cfg.value, width, f"{path}.value")
             return
         self._draws = (env.rng.reserve(width), env.rng.reserve(width))
         if isinstance(cfg, UniformNoise):
-            self._low, self._high = _parameter(env, cfg.low, f"{path}.low"), _parameter(env, cfg.high, f"{path}.high")
+            self._low = _parameter(env, cfg.low, width, f"{path}.low")
+            self._high = _parameter(env, cfg.high, width, f"{path}.high")
         elif isinstance(cfg, GaussianNoise):
-            self._mean, self._std = _parameter(env, cfg.mean, f"{path}.mean"), _parameter(env, cfg.std, f"{path}.std")
+            self._mean = _parameter(env, cfg.mean, width, f"{path}.mean")
+            self._std = _parameter(env, cfg.std, width, f"{path}.std")
+        else:
+            raise ConfigurationError(f"{path} is {type(cfg).__name__}: give constant, uniform or Gaussian noise")
 
     def sample(self, after_reset: bool) -> Tensor:
         if isinstance(self._cfg, ConstantNoise):
@@ -110,9 +124,12 @@ class _Source:
         return normal * self._std + self._mean
 
 
-def _parameter(env: EnvView, value: Value, path: str) -> Tensor:
-    tensor = torch.tensor(value, dtype=torch.float32, device=env.device)
-    env.publish_tunable(path, tensor)
+def _parameter(env: EnvView, value: Value, width: int, path: str) -> Tensor:
+    parse = functools.partial(parse_numbers, device=env.device)
+    tensor = parse(value, path)
+    if tensor.numel() not in (1, width):
+        raise ConfigurationError(f"{path} has {tensor.numel()} columns, the term has {width}")
+    env.publish_tunable(path, tensor, parse)
     return tensor
 
 
@@ -120,13 +137,12 @@ class NoiseModel(Stateful):
     """Applies configured noise to one observation term of ``width`` columns.
 
     Raises:
-        ConfigurationError: The noise is impossible, or the random stream lives on another device.
+        ConfigurationError: The noise is impossible.
     """
 
     def __init__(self, cfg: NoiseCfg, env: EnvView, width: int, path: str) -> None:
         super().__init__()
         cfg.check(path)
-        require_rng(env.rng, env.device, path)
         self._operation = cfg.operation
         inner = cfg.noise if isinstance(cfg, BiasedNoise) else cfg
         self._source = _Source(inner, env, width, path)
@@ -150,8 +166,3 @@ class NoiseModel(Stateful):
         if self._bias is not None:
             set_rows(self._bias, mask, self._bias_source.sample(after_reset=True))
 
-
-def require_rng(rng: TorchManagerRng, device: torch.device, who: str) -> None:
-    """Raise ConfigurationError unless the random stream lives on the environment's device."""
-    if rng.device != device:
-        raise ConfigurationError(f"{who} draws on {device}, but the random stream lives on {rng.device}")

@@ -49,6 +49,10 @@ class RecorderManager(Stateful):
                 raise ConfigurationError(f"recorders.{name}: {cfg.func} is not a recorder term")
             self._terms[name] = term
 
+    def children(self) -> list[tuple[str, object]]:
+        """Recorders."""
+        return list(self._terms.items())
+
     def pre_reset(self, mask: Tensor) -> None:
         """Tell all recorders of rows about to reset."""
         for term in self._terms.values():

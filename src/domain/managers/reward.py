@@ -1,5 +1,6 @@
 """The weighted sum of reward terms, and each term's sum over the episode."""
 
+import functools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -7,7 +8,7 @@ import torch
 from torch import Tensor
 
 from domain.managers.state import Stateful
-from domain.managers.terms import Bounds, TermCfg, bind_term, probe
+from domain.managers.terms import Bounds, TermCfg, bind_term, check_params, parse_numbers, probe
 from domain.view import EnvView
 
 
@@ -28,7 +29,8 @@ class RewardManager(Stateful):
         tuned: Paths that a curriculum may write; such a term stays although its weight is 0.
 
     Raises:
-        ConfigurationError: A term returns anything but (num_envs,) float32.
+        ConfigurationError: A term, even one that is dropped, cannot work, or returns anything but
+            (num_envs,) float32.
     """
 
     def __init__(
@@ -41,12 +43,15 @@ class RewardManager(Stateful):
         self.dropped = tuple(name for name in cfgs if name not in kept)
         self.weights = torch.tensor([cfg.weight for cfg in kept.values()], dtype=torch.float32, device=env.device)
         self._terms = {}
+        parse = functools.partial(parse_numbers, device=env.device)
+        for name, cfg in cfgs.items():
+            Bounds().check(cfg.weight, f"rewards.{name}.weight")
+            check_params(cfg.func, cfg.params, f"rewards.{name}")
         for i, (name, cfg) in enumerate(kept.items()):
             path = f"rewards.{name}"
-            Bounds().check(cfg.weight, f"{path}.weight")
             self._terms[name] = bind_term(cfg, env, path)
             probe(self._terms[name], path, (env.num_envs,), torch.float32, env)
-            env.publish_tunable(f"{path}.weight", self.weights[i])
+            env.publish_tunable(f"{path}.weight", self.weights[i], parse)
         self.names = tuple(kept)
         self.weighted = self.keep_rows("weighted", env.num_envs, len(kept), device=env.device)
         """Last step's weight times value, without dt, (num_envs, terms)."""
@@ -65,9 +70,12 @@ class RewardManager(Stateful):
         torch.mul(values, self.weights, out=self.weighted)
         return self.weighted.sum(dim=1) * self._scale
 
-    def accumulate(self, invalid: Tensor) -> None:
-        """Add the step to the episode sums, except for rows under ``invalid``."""
-        self.weighted.masked_fill_(invalid.unsqueeze(1), 0.0)
+    def void(self, rows: Tensor) -> None:
+        """Make the step's weighted values 0 in the rows under ``rows``: they broke."""
+        self.weighted.masked_fill_(rows.unsqueeze(1), 0.0)
+
+    def accumulate(self) -> None:
+        """Add the step to the episode sums."""
         self.episode_sums.add_(self.weighted, alpha=self._scale)
 
     def reset(self, mask: Tensor) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import torch
 from torch import Tensor
 
-from domain.errors import DataError
+from domain.errors import ConfigurationError, DataError
 
 
 class Stateful:
@@ -15,7 +15,9 @@ class Stateful:
         self._kept: dict[str, Tensor] = {}
 
     def keep(self, name: str, tensor: Tensor) -> Tensor:
-        """Register a tensor as state and return it."""
+        """Register a tensor as state and return it. Raises ConfigurationError for a name that is taken."""
+        if name in self._kept:
+            raise ConfigurationError(f"{type(self).__name__} keeps two tensors called '{name}': rename one")
         self._kept[name] = tensor
         return tensor
 
@@ -38,18 +40,27 @@ class Stateful:
         return state
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Copy values back into the kept tensors. Raises DataError for a missing name or another shape."""
+        """Copy values back into the kept tensors. Raises DataError, before anything changes, where they do not fit."""
+        check_fits(state, self.state_dict())
         for name, tensor in self._kept.items():
-            if name not in state:
-                raise DataError(f"saved state lacks '{name}': it belongs to another configuration")
-            if state[name].shape != tensor.shape:
-                raise DataError(
-                    f"saved state '{name}' has shape {tuple(state[name].shape)}, expected {tuple(tensor.shape)}"
-                )
             tensor.copy_(state[name])
         for child, part in self.children():
             if isinstance(part, Stateful):
                 part.load_state_dict(select(state, child))
+
+
+def check_fits(state: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:
+    """Raise DataError unless ``state`` has the names, shapes and types of ``own``."""
+    for name in sorted(state.keys() ^ own.keys()):
+        what = "lacks" if name in own else "has an unknown"
+        raise DataError(f"saved state {what} '{name}': it belongs to another configuration")
+    for name, tensor in own.items():
+        saved = state[name]
+        if saved.shape != tensor.shape or saved.dtype != tensor.dtype:
+            raise DataError(
+                f"saved state '{name}' is {saved.dtype} of shape {tuple(saved.shape)}, "
+                f"expected {tensor.dtype} of shape {tuple(tensor.shape)}"
+            )
 
 
 def select(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

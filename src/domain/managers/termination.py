@@ -44,13 +44,14 @@ class TerminationManager(Stateful):
 
     def compute(self) -> None:
         """Refresh ``env.terminated`` and ``env.truncated``."""
-        if not self._terms:
-            return
-        torch.stack([term() for term in self._terms.values()], dim=1, out=self.fired)
+        if self._terms:
+            torch.stack([term() for term in self._terms.values()], dim=1, out=self.fired)
         self._env.terminated.copy_((self.fired & ~self._time_out).any(dim=1))
         self._env.truncated.copy_((self.fired & self._time_out).any(dim=1))
 
     def reset(self, mask: Tensor) -> None:
-        """Reset the state of class terms for the rows under ``mask``."""
+        """Clear the flags of the rows under ``mask``, and the state of class terms; ``fired`` stays for the logs."""
+        self._env.terminated.masked_fill_(mask, False)
+        self._env.truncated.masked_fill_(mask, False)
         for term in self._terms.values():
             reset_term(term, mask)

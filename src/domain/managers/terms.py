@@ -4,18 +4,19 @@ A parameter's annotation says what it may be. ``Tensor`` becomes a float32 devic
 curriculum may change; a selector is resolved to ids; everything else is fixed at construction.
 """
 
+import contextlib
 import functools
 import inspect
 import math
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import torch
 from torch import Tensor
 
-from domain.entity import EntitySelection, EntitySelector
+from domain.entity import PART_KINDS, EntitySelection, EntitySelector
 from domain.errors import ConfigurationError, unknown_name
 from domain.view import EnvView
 
@@ -52,9 +53,9 @@ class Ordered:
     def check(self, value: object, path: str) -> None:
         """Raise ConfigurationError for a reversed, non-finite or wrongly sized pair."""
         numbers = _numbers(value, path)
-        if len(numbers) != 2 or not all(map(math.isfinite, numbers)):
+        if not isinstance(value, tuple | list) or len(value) != 2 or not all(map(math.isfinite, numbers)):
             raise ConfigurationError(f"{path} is {value}: give two finite numbers, low and high")
-        if numbers[0] > numbers[1]:
+        if len(numbers) != 2 or numbers[0] > numbers[1]:
             raise ConfigurationError(f"{path} is {value}: low is above high, swap them")
 
 
@@ -118,14 +119,12 @@ def bind_term(cfg: TermCfg, env: EnvView, path: str) -> Any:
     check_params(cfg.func, cfg.params, path)
     signature, hints = _signature(cfg.func)
     kwargs: dict[str, Any] = {}
-    for name, parameter in signature.items():
-        value = cfg.params.get(name, parameter.default)
-        kwargs[name] = _convert(hints.get(name), value, env, f"{path}.params.{name}")
-    try:
+    with named(path):
+        for name, parameter in signature.items():
+            value = cfg.params.get(name, parameter.default)
+            kwargs[name] = _convert(hints.get(name), value, env, f"{path}.params.{name}")
         build: Callable[..., Any] = cfg.func
         return build(env, **kwargs) if inspect.isclass(cfg.func) else functools.partial(build, env, **kwargs)
-    except ConfigurationError as error:
-        raise type(error)(f"{path}: {error}") from error
 
 
 def probe(
@@ -138,10 +137,8 @@ def probe(
     Raises:
         ConfigurationError: Names the term, what it returned and what is expected.
     """
-    try:
+    with named(path):
         value = term()
-    except ConfigurationError as error:
-        raise type(error)(f"{path}: {error}") from error
     want = f"{dtype} of shape {shape} on {env.device}".replace("None", "any")
     if not isinstance(value, Tensor):
         raise ConfigurationError(f"{path} returned {type(value).__name__}, expected {want}")
@@ -153,6 +150,42 @@ def probe(
     return value
 
 
+@contextlib.contextmanager
+def named(path: str) -> Iterator[None]:
+    """Put the term's path in front of a ConfigurationError from inside, and beside any other error."""
+    try:
+        yield
+    except ConfigurationError as error:
+        raise type(error)(f"{path}: {error}") from error
+    except Exception as error:
+        error.add_note(f"in {path}")
+        raise
+
+
+def parse_numbers(
+    value: object, path: str, *, device: torch.device, checks: Sequence[Check] = (Bounds(),)
+) -> Tensor:
+    """Return a declared number, or nest of numbers, as a float32 tensor.
+
+    Raises:
+        ConfigurationError: A check fails; names ``path``.
+    """
+    for check in checks:
+        check.check(value, path)
+        if isinstance(check, RangeTable) and isinstance(value, Mapping):
+            pairs = [tuple(value.get(axis, (0.0, 0.0))) for axis in check.axes]
+            value = tuple(zip(*pairs, strict=True))
+    return torch.tensor(value, dtype=torch.float32, device=device)
+
+
+def parse_seconds(value: object, path: str, env: EnvView) -> Tensor:
+    """Return and publish a run-time (low, high) pair of seconds, none negative."""
+    parse = functools.partial(parse_numbers, device=env.device, checks=(Ordered(), Bounds(0.0)))
+    tensor = parse(value, path)
+    env.publish_tunable(path, tensor, parse)
+    return tensor
+
+
 def _signature(func: Callable[..., Any]) -> tuple[dict[str, inspect.Parameter], dict[str, Any]]:
     target = func.__init__ if inspect.isclass(func) else func
     parameters = inspect.signature(target).parameters
@@ -161,22 +194,35 @@ def _signature(func: Callable[..., Any]) -> tuple[dict[str, inspect.Parameter], 
 
 
 def _checks(hint: Any) -> list[Check]:
-    checks = [m for m in getattr(hint, "__metadata__", ()) if isinstance(m, Check)]
-    for option in typing.get_args(hint) if typing.get_origin(hint) is not Annotated else ():
-        checks += _checks(option)
-    return checks
+    """Return the checks of a numeric parameter's annotation; a bare Tensor is finite."""
+    options = (hint, *typing.get_args(hint))
+    return [m for o in options for m in getattr(o, "__metadata__", ()) if isinstance(m, Check)] or [Bounds()]
 
 
 def _check_value(hint: Any, value: Any, path: str) -> None:
-    if value is None:
+    options = typing.get_args(hint)
+    if value is None and type(None) in options:
         return
-    if typing.get_origin(hint) is typing.Literal and value not in typing.get_args(hint):
-        raise ConfigurationError(f"{path}: {unknown_name('choice', str(value), map(str, typing.get_args(hint)))}")
-    checks = _checks(hint)
-    if not checks and _is_tensor(hint):
-        checks = [Bounds()]
-    for check in checks:
-        check.check(value, path)
+    if typing.get_origin(hint) is typing.Literal and value not in options:
+        raise ConfigurationError(f"{path}: {unknown_name('choice', str(value), map(str, options))}")
+    for plain in (bool, str):
+        if plain in (hint, *options) and type(value) is not plain and typing.get_origin(hint) is not tuple:
+            raise ConfigurationError(f"{path} is {value!r}: give a {plain.__name__}")
+    if hint is EntitySelection:
+        _check_selector(value, path)
+    if _is_tensor(hint):
+        for check in _checks(hint):
+            check.check(value, path)
+
+
+def _check_selector(value: object, path: str) -> None:
+    """Refuse what is no selector, and one that names parts which a parameter called ``joints`` etc. never reads."""
+    if not isinstance(value, EntitySelector):
+        raise ConfigurationError(f"{path} is {value!r}: give an EntitySelector")
+    takes = path.rpartition(".")[2]
+    unused = [kind for kind in PART_KINDS if kind != takes and getattr(value, kind) is not None]
+    if takes in PART_KINDS and unused:
+        raise ConfigurationError(f"{path} selects {', '.join(unused)}, but only its {takes} count: drop them")
 
 
 def _is_tensor(hint: Any) -> bool:
@@ -192,12 +238,9 @@ def _convert(hint: Any, value: Any, env: EnvView, path: str) -> Any:
         return EntitySelection(value, env.entity(value.entity))
     if not _is_tensor(hint):
         return value
-    for check in _checks(hint):
-        if isinstance(check, RangeTable):
-            pairs = [tuple(value.get(axis, (0.0, 0.0))) for axis in check.axes]
-            value = tuple(zip(*pairs, strict=True))
-    tensor = torch.tensor(value, dtype=torch.float32, device=env.device)
-    env.publish_tunable(path, tensor)
+    parse = functools.partial(parse_numbers, device=env.device, checks=_checks(hint))
+    tensor = parse(value, path)
+    env.publish_tunable(path, tensor, parse)
     return tensor
 
 

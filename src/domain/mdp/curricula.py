@@ -4,7 +4,6 @@ import torch
 from torch import Tensor
 
 from domain.errors import ConfigurationError
-from domain.managers.terms import Bounds
 from domain.view import EnvView
 
 
@@ -15,10 +14,10 @@ class StagedParameter:
         target: Path of the parameter, e.g. ``rewards.action_rate.weight`` or
             ``commands.twist.params.lin_vel_x``.
         stages: (first global control step, value) pairs in rising order; before the first one the
-            declared value stands. A value has the parameter's shape.
+            declared value stands. A value is written, and checked, like the parameter itself.
 
     Raises:
-        ConfigurationError: Unknown target, stages out of order, or a value of the wrong shape.
+        ConfigurationError: Unknown target, stages out of order, or a value that the parameter cannot have.
     """
 
     def __init__(self, env: EnvView, *, target: str, stages: tuple[tuple[int, float | tuple[float, ...]], ...]) -> None:
@@ -28,15 +27,7 @@ class StagedParameter:
         if not stages or starts != sorted(set(starts)) or starts[0] < 0:
             raise ConfigurationError(f"stages begin at {starts}: give at least one, in rising order, none negative")
         self._starts = torch.tensor(starts, dtype=torch.int64, device=env.device)
-        self._values = []
-        for start, value in stages:
-            Bounds().check(value, f"stage {start}")
-            tensor = torch.tensor(value, dtype=torch.float32, device=env.device)
-            if tensor.shape != self._parameter.shape:
-                raise ConfigurationError(
-                    f"stage {start} has shape {tuple(tensor.shape)}, {target} has {tuple(self._parameter.shape)}"
-                )
-            self._values.append(tensor)
+        self._values = [env.tunable_value(target, value, f"the value of stage {start}") for start, value in stages]
 
     @property
     def initial(self) -> Tensor:

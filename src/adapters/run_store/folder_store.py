@@ -1,0 +1,173 @@
+"""RunStore over a folder: ``<root>/<task>/<algo>/<YYYY-mm-dd_HH-MM-SS>-<name>/``."""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+
+import yaml
+
+from application.ports import Run
+from domain.errors import ConfigurationError, DataError
+
+CONFIG = "config.yaml"
+ENVIRONMENT = "environment.json"
+METRICS = "metrics.jsonl"
+_CHECKPOINT = re.compile(r"iteration_([0-9]+)\.pt")
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_TIME = "%Y-%m-%d_%H-%M-%S"
+_TAIL_BYTES = 1 << 16
+
+
+class FolderRunStore:
+    """Run folders below ``root``, which need not exist yet."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def check(self, name: str) -> None:
+        """Refuse a run name that is no file name, and a root that cannot be written; creates nothing.
+
+        Raises:
+            ConfigurationError: ``name`` holds anything but letters, digits, ``.``, ``_`` and ``-``.
+            DataError: The root, or the nearest folder above it that exists, is no folder or read-only.
+        """
+        if not _NAME.fullmatch(name):
+            raise ConfigurationError(f"--run-name is '{name}': use letters, digits, '.', '_' and '-'")
+        nearest = self._root.absolute()
+        while not nearest.exists() and nearest != nearest.parent:
+            nearest = nearest.parent
+        if not nearest.is_dir():
+            raise DataError(f"runs cannot be written to {self._root}: {nearest} is not a folder")
+        _check_writable(nearest, self._root)
+
+    def create(self, task: str, algo: str, name: str) -> Run:
+        """Make a new run folder; two runs of the same second get different ones.
+
+        Raises:
+            ConfigurationError: The name is no file name.
+            DataError: The folder cannot be written.
+        """
+        self.check(name)
+        parent = self._root / task / algo
+        stamp = f"{datetime.now().strftime(_TIME)}-{name}"
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            path = _claim(parent, stamp)
+            (path / "checkpoints").mkdir()
+        except OSError as error:
+            raise DataError(f"a run folder cannot be made in {parent}: {error.strerror or error}") from error
+        return Run(path=path)
+
+    def find(self, reference: str) -> Run:
+        """Return the run at a path, else the newest whose path below the root ends so, or whose name is so.
+
+        Raises:
+            DataError: There is none.
+        """
+        path = Path(reference)
+        if (path / CONFIG).is_file():
+            return Run(path=path)
+        wanted = path.parts
+        for run in self.runs():
+            parts = run.path.relative_to(self._root).parts
+            if parts[-len(wanted) :] == wanted or run_name(run) == reference:
+                return run
+        raise DataError(f"no run '{reference}' in {self._root}: 'unilab runs' lists those that are there")
+
+    def runs(self) -> Iterator[Run]:
+        """Yield all runs, newest first."""
+        found = [Run(path=config.parent) for config in self._root.glob(f"*/*/*/{CONFIG}")]
+        yield from sorted(found, key=_age, reverse=True)
+
+    def write_config(self, run: Run, values: Mapping[str, object]) -> None:
+        """Save the resolved configuration. Raises DataError where it cannot be written."""
+        text = yaml.safe_dump(dict(values), sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
+        _write(run.path / CONFIG, text)
+
+    def read_config(self, run: Run) -> dict[str, object]:
+        """Return the saved configuration. Raises DataError where it is missing or unreadable."""
+        path = run.path / CONFIG
+        try:
+            values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise DataError(f"{path} is damaged: {' '.join(str(error).split())}") from error
+        if not isinstance(values, dict):
+            raise DataError(f"{path} is damaged: it holds no mapping")
+        return values
+
+    def write_environment(self, run: Run, record: Mapping[str, object]) -> None:
+        """Save what the run ran on. Raises DataError where it cannot be written."""
+        _write(run.path / ENVIRONMENT, json.dumps(record, indent=2) + "\n")
+
+    def newest_checkpoint(self, run: Run) -> Path:
+        """Return the checkpoint of the highest iteration. Raises DataError for none."""
+        found = [path for path in run.checkpoints.glob("iteration_*.pt") if _CHECKPOINT.fullmatch(path.name)]
+        if not found:
+            raise DataError(f"run {run.path} has no checkpoint: it ended before its first one")
+        return max(found, key=checkpoint_iteration)
+
+    def last_metrics(self, run: Run) -> dict[str, float]:
+        """Return the last whole row of the run's metrics; empty where there is none."""
+        try:
+            with (run.path / METRICS).open("rb") as file:
+                file.seek(max(0, file.seek(0, 2) - _TAIL_BYTES))
+                lines = file.read().decode("utf-8", errors="replace").splitlines()
+        except OSError:
+            return {}
+        for line in reversed(lines):
+            try:
+                row = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(row, dict):
+                return {name: float(value) for name, value in row.items() if isinstance(value, int | float)}
+        return {}
+
+
+def run_name(run: Run) -> str:
+    """Return a run folder's name without its time."""
+    return run.path.name[20:].partition("~")[0]
+
+
+def checkpoint_iteration(path: Path) -> int:
+    """Return the iteration in a checkpoint's file name, or -1."""
+    match = _CHECKPOINT.fullmatch(path.name)
+    return int(match.group(1)) if match else -1
+
+
+def _age(run: Run) -> tuple[str, int, int]:
+    """Sort key: the time in the name, then the number of the run within its second, then the folder's own time."""
+    _, _, number = run.path.name.partition("~")
+    return run.path.name[:19], int(number) if number.isdigit() else 0, run.path.stat().st_mtime_ns
+
+
+def _claim(parent: Path, stamp: str) -> Path:
+    """Create a folder that no other process has created."""
+    number = 1
+    while True:
+        path = parent / (stamp if number == 1 else f"{stamp}~{number}")
+        try:
+            path.mkdir()
+            return path
+        except FileExistsError:
+            number += 1
+
+
+def _check_writable(folder: Path, root: Path) -> None:
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise DataError(f"runs cannot be written to {root}: no right to write in {folder}")
+
+
+def _write(path: Path, text: str) -> None:
+    """Write aside and rename, so that a reader never sees half a file."""
+    aside = path.with_name(f".{path.name}.tmp")
+    try:
+        aside.write_text(text, encoding="utf-8")
+        aside.replace(path)
+    except OSError as error:
+        raise DataError(f"{path} cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,91 @@
+"""Checks a task's environment without building it, by the rules that its managers check again."""
+
+import math
+from collections.abc import Mapping
+
+from domain.env import EnvCfg
+from domain.errors import ConfigurationError
+from domain.managers.action import ActionTermCfg
+from domain.managers.event import MODES, EventTermCfg
+from domain.managers.observation import DelayCfg, ObservationTermCfg
+from domain.managers.terms import Bounds, Ordered, TermCfg, check_params
+
+TABLES = ("actions", "commands", "rewards", "terminations", "events", "curricula", "metrics", "recorders")
+"""The flat tables of terms in EnvCfg; observations have groups."""
+
+
+def terms(env: EnvCfg) -> dict[str, TermCfg]:
+    """Return every term by its path, e.g. ``rewards.alive``."""
+    tables: dict[str, Mapping[str, TermCfg]] = {name: getattr(env, name) for name in TABLES}
+    found = {f"{table}.{name}": cfg for table, cfgs in tables.items() for name, cfg in cfgs.items()}
+    for group, cfg in env.observations.items():
+        found |= {f"observations.{group}.terms.{name}": term for name, term in cfg.terms.items()}
+    return found
+
+
+def check_env(env: EnvCfg) -> None:
+    """Refuse an environment whose settings cannot work.
+
+    Raises:
+        ConfigurationError: Names the path of the first such setting.
+    """
+    for name, value in (("sim_dt", env.sim_dt), ("episode_length_s", env.episode_length_s)):
+        if not 0.0 < value < math.inf:
+            raise ConfigurationError(f"env.{name} is {value}: give a finite number of seconds above 0")
+    _at_least(env.decimation, 1, "env.decimation")
+    for group, cfg in env.observations.items():
+        if not cfg.terms:
+            raise ConfigurationError(f"observations.{group} has no terms")
+    for path, term in terms(env).items():
+        check_params(term.func, term.params, path)
+        if isinstance(term, ActionTermCfg):
+            if term.delay is not None:
+                _check_delay(term.delay, f"{path}.delay")
+        elif isinstance(term, ObservationTermCfg):
+            _check_observation(term, path)
+        elif isinstance(term, EventTermCfg):
+            _check_event(term, path)
+    for name, command in env.commands.items():
+        Ordered().check(command.resampling_time_s, f"commands.{name}.resampling_time_s")
+    for name, reward in env.rewards.items():
+        Bounds().check(reward.weight, f"rewards.{name}.weight")
+
+
+def _check_observation(term: ObservationTermCfg, path: str) -> None:
+    if term.noise is not None:
+        term.noise.check(f"{path}.noise")
+    if term.clip is not None:
+        Ordered().check(term.clip, f"{path}.clip")
+    Bounds().check(term.scale, f"{path}.scale")
+    if term.delay is not None:
+        _check_delay(term.delay, f"{path}.delay")
+    _at_least(term.history_length, 1, f"{path}.history_length")
+
+
+def _check_delay(delay: DelayCfg, path: str) -> None:
+    _check_lags(delay.min_lag, delay.max_lag, path)
+    Bounds(0.0, 1.0).check(delay.hold_probability, f"{path}.hold_probability")
+    _at_least(delay.update_period, 0, f"{path}.update_period")
+
+
+def _check_lags(low: int, high: int, path: str) -> None:
+    if not 0 <= low <= high:
+        raise ConfigurationError(f"{path} is {low} to {high} steps: need 0 <= lowest <= highest")
+
+
+def _check_event(term: EventTermCfg, path: str) -> None:
+    allowed = getattr(term.func, "modes", MODES)
+    if term.mode not in allowed:
+        raise ConfigurationError(
+            f"{path}.mode is {term.mode}, which this event cannot run in: use {' or '.join(allowed)}"
+        )
+    if term.mode == "interval" and term.interval_s is None:
+        raise ConfigurationError(f"{path}.interval_s is null: mode interval needs the seconds between two firings")
+    if term.interval_s is not None:
+        Ordered().check(term.interval_s, f"{path}.interval_s")
+    _at_least(term.min_steps_between_resets, 0, f"{path}.min_steps_between_resets")
+
+
+def _at_least(value: int, low: int, path: str) -> None:
+    if value < low:
+        raise ConfigurationError(f"{path} is {value}: it is at least {low}")

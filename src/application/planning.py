@@ -1,0 +1,145 @@
+"""Turns what a user asked for into a plan that can work, before anything is built or written."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from application.config import Choices, ResolvedConfig, from_values, replaceable_paths, to_values
+from application.config_checks import terms
+from application.config_values import show
+from application.overrides import apply_overrides
+from application.robots.scene import SceneModel
+from application.tasks.task import TaskEntry
+from domain.errors import CapabilityError, ConfigurationError, DeviceError, unknown_name
+from domain.physics import Capabilities
+
+LATER_ALGORITHMS = ("appo", "flashsac", "sac", "td3")
+"""Known names that this version does not train with."""
+MULTI_RANK_ALGORITHMS = ("ppo",)
+AUTO = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What there is to choose from on this machine."""
+
+    tasks: Mapping[str, TaskEntry]
+    simulators: Mapping[str, Capabilities]
+    devices: Sequence[str]
+    """As Torch writes them, the CPU first, e.g. ``cpu``, ``cuda:0``, ``mps``."""
+    world_size: int = 1
+    """Ranks that were launched together."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a user asked for; ``settings`` are values by path that options of their own gave."""
+
+    task: str
+    algo: str
+    sim: str
+    device: str = AUTO
+    settings: Mapping[str, object] = field(default_factory=dict)
+    overrides: Sequence[str] = ()
+    saved: Mapping[str, object] | None = None
+    """Values of an earlier run to start from, instead of the declaration's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A configuration that has passed every check which needs no simulator."""
+
+    config: ResolvedConfig
+    scene: SceneModel
+    device: torch.device
+
+
+def make_plan(request: Request, around: Surroundings) -> Plan:
+    """Resolve and check a request.
+
+    Raises:
+        ConfigurationError: An unknown name, key or impossible value.
+        CapabilityError: The simulator lacks something that the task needs; names both.
+        DeviceError: The device is unknown or absent; lists those that are there.
+    """
+    entry = known_task(request.task, around.tasks)
+    _check_algorithm(request.algo, entry, around.world_size)
+    if request.sim not in around.simulators:
+        raise ConfigurationError(unknown_name("simulator", request.sim, around.simulators))
+    device = resolve_device(request.device, around)
+    choices = Choices(algo=request.algo, sim=request.sim, device=device)
+    declared = entry.build(request.algo)
+    values = to_values(declared, choices)
+    if request.saved is not None:
+        values = {**request.saved, "algo": choices.algo, "sim": choices.sim, "device": choices.device}
+    overrides = [*(f"{path}={show(value)}" for path, value in request.settings.items()), *request.overrides]
+    values = apply_overrides(values, overrides, replaceable=replaceable_paths(declared))
+    config = from_values(entry, values)
+    scene = config.task.scene(config.task.env.sim_dt)
+    check_capabilities(config, scene, around.simulators[request.sim])
+    return Plan(config=config, scene=scene, device=torch.device(device))
+
+
+def known_task(name: str, tasks: Mapping[str, TaskEntry]) -> TaskEntry:
+    """Return a task of the list. Raises ConfigurationError, naming the nearest, for an unknown one."""
+    if name not in tasks:
+        raise ConfigurationError(unknown_name("task", name, tasks))
+    return tasks[name]
+
+
+def _check_algorithm(algo: str, entry: TaskEntry, world_size: int) -> None:
+    if algo not in entry.algorithms:
+        if algo in LATER_ALGORITHMS:
+            raise ConfigurationError(
+                f"algorithm '{algo}' is not in this version for task '{entry.name}': use {', '.join(entry.algorithms)}"
+            )
+        raise ConfigurationError(unknown_name("algorithm", algo, entry.algorithms))
+    if world_size > 1 and algo not in MULTI_RANK_ALGORITHMS:
+        raise ConfigurationError(
+            f"algorithm '{algo}' learns on one device and WORLD_SIZE is {world_size}: start one process, "
+            f"or use {', '.join(MULTI_RANK_ALGORITHMS)}"
+        )
+
+
+def resolve_device(name: str, around: Surroundings) -> str:
+    """Return ``name`` as one of the devices there; ``auto`` takes a CUDA device where there is one, else the CPU.
+
+    Where several ranks were launched together, ``cuda`` stays without an index: each rank takes its own.
+
+    Raises:
+        DeviceError: Not a device, or not on this machine; lists those that are there.
+    """
+    cuda = [device for device in around.devices if device.startswith("cuda")]
+    if cuda and name in (AUTO, "cuda"):
+        return cuda[0] if around.world_size == 1 else "cuda"
+    if name == AUTO:
+        return "cpu"
+    if name not in around.devices:
+        raise DeviceError(f"device '{name}' is not on this machine: use {', '.join((AUTO, *around.devices))}")
+    return name
+
+
+def check_capabilities(config: ResolvedConfig, scene: SceneModel, capabilities: Capabilities) -> None:
+    """Refuse a task that needs more than the simulator declares.
+
+    A term's class or function may name the model fields that it randomises in ``required_fields``.
+
+    Raises:
+        CapabilityError: Names task, term or sensor, and simulator.
+    """
+    task, sim = config.task.name, config.choices.sim
+    for path, term in terms(config.task.env).items():
+        fields: frozenset[str] = getattr(term.func, "required_fields", frozenset())
+        missing = sorted(fields - capabilities.model_fields)
+        if missing:
+            raise CapabilityError(
+                f"task '{task}' varies {', '.join(missing)} from env to env ({path}), and simulator '{sim}' cannot: "
+                "use another --sim"
+            )
+    for sensor in scene.index.sensors.values():
+        if sensor.type not in capabilities.sensor_types:
+            raise CapabilityError(
+                f"task '{task}' reads sensor '{sensor.name}' of type {sensor.type}, and simulator '{sim}' has none: "
+                "use another --sim"
+            )

@@ -1,0 +1,132 @@
+"""Composition of ``unilab eval``: a saved policy in the task's environment, beside doing nothing and acting at random."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from application.evaluate import Evaluation, evaluate, random_policy, zero_policy
+from application.onpolicy import check_origin, saved_learner
+from application.planning import AUTO, Plan, Request, make_plan
+from application.ports import Policy, Run, RunStore
+from domain.env import ManagerBasedRlEnv
+from domain.errors import ConfigurationError
+from domain.rng import derive_seed
+from entrypoints.composition import build_env, look_around, saved_text
+from entrypoints.container import Container, LearnerJob
+
+VIDEO = ".mp4"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalOptions:
+    """What the command line gave; None where an option was left out."""
+
+    run: str
+    episodes: int
+    sim: str | None = None
+    device: str | None = None
+    num_envs: int | None = None
+    seed: int | None = None
+    checkpoint: Path | None = None
+    video: Path | None = None
+    baselines: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalReport:
+    """What an evaluation found, by policy, the trained one first."""
+
+    run: Run
+    checkpoint: Path
+    task: str
+    sim: str
+    figures: Mapping[str, Evaluation]
+    video: Path | None
+    still: Path | None
+
+
+def run_evaluation(container: Container, options: EvalOptions) -> EvalReport:
+    """Play whole episodes with the run's policy and record env 0 where asked.
+
+    Raises:
+        ConfigurationError: An option that cannot work, or no display library for a video.
+        DataError: No such run, or a checkpoint that is missing, damaged or of another task.
+    """
+    if options.video is not None and options.video.suffix != VIDEO:
+        raise ConfigurationError(f"--video is '{options.video}': name a file that ends in {VIDEO}")
+    store: RunStore = container.run_store()
+    run = store.find(options.run)
+    plan = _plan(container, options, store.read_config(run))
+    checkpoint = options.checkpoint or store.newest_checkpoint(run)
+    payload = container.checkpoint_store().load(checkpoint, torch.device("cpu"))
+    check_origin(payload, plan.config.task.name, plan.config.choices.algo)
+    if options.video is not None:
+        container.choose_display()()
+    # An evaluation counts whole episodes, so none may start at a random age.
+    env = build_env(container, plan, dataclasses.replace(plan.config.task.env, stagger_episodes=False))
+    try:
+        job = LearnerJob(
+            task=plan.config.task,
+            observations=env.observations.current,
+            action_dim=env.actions.dim,
+            device=plan.device,
+        )
+        policy: Policy = container.policies(plan.config.choices.algo, job, saved_learner(payload))
+        figures = _play(env, policy, options, plan.config.task.train.seed)
+    finally:
+        env.close()
+    still = _record(container, plan, figures["policy"], options.video)
+    return EvalReport(
+        run=run,
+        checkpoint=checkpoint,
+        task=plan.config.task.name,
+        sim=plan.config.choices.sim,
+        figures=figures,
+        video=options.video,
+        still=still,
+    )
+
+
+def _plan(container: Container, options: EvalOptions, saved: dict[str, object]) -> Plan:
+    if options.episodes < 1:
+        raise ConfigurationError(f"--episodes is {options.episodes}: evaluate at least 1")
+    settings: dict[str, object] = {"train.num_envs": options.num_envs or options.episodes}
+    if options.num_envs is not None:
+        settings["train.num_envs"] = options.num_envs
+    if options.seed is not None:
+        settings["train.seed"] = options.seed
+    request = Request(
+        task=saved_text(saved, "task"),
+        algo=saved_text(saved, "algo"),
+        sim=options.sim or saved_text(saved, "sim"),
+        device=options.device or AUTO,
+        settings=settings,
+        saved=saved,
+    )
+    return make_plan(request, look_around(container))
+
+
+def _play(env: ManagerBasedRlEnv, policy: Policy, options: EvalOptions, seed: int) -> dict[str, Evaluation]:
+    policies = {"policy": policy}
+    if options.baselines:
+        policies["zero"] = zero_policy(env.actions.dim)
+        policies["random"] = random_policy(env.actions.dim, derive_seed(seed, "random actions"), env.device)
+    figures = {}
+    for name, chosen in policies.items():
+        # Every policy meets the same first states and commands.
+        env.reset(seed=seed)
+        record = name == "policy" and options.video is not None
+        figures[name] = evaluate(env, chosen, episodes=options.episodes, record_env0=record)
+    return figures
+
+
+def _record(container: Container, plan: Plan, figures: Evaluation, video: Path | None) -> Path | None:
+    if video is None or figures.qpos is None:
+        return None
+    still = video.with_suffix(".png")
+    fps = 1.0 / plan.config.task.env.step_dt
+    container.recorder().record(plan.scene, figures.qpos.cpu(), fps, video=video, still=still)
+    return still

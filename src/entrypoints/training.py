@@ -1,0 +1,197 @@
+"""Composition of ``unilab train``: everything that can fail on bad input comes before the run folder."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from application.onpolicy import (
+    StopFlag,
+    TrainOutput,
+    TrainPlan,
+    TrainSummary,
+    check_origin,
+    saved_learner,
+    train_on_policy,
+)
+from application.planning import AUTO, Plan, Request, make_plan
+from application.ports import MetricSink, OnPolicyLearner, Payload, Run, RunStore
+from application.system import environment_record
+from domain.env import ManagerBasedRlEnv
+from domain.errors import ConfigurationError, unknown_name
+from entrypoints.composition import build_env, look_around, saved_text, simulator
+from entrypoints.container import Container, LearnerJob
+
+DEFAULT_ALGO = "ppo"
+DEFAULT_SIM = "mujoco"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions:
+    """What the command line gave; None where an option was left out."""
+
+    task: str | None
+    algo: str | None = None
+    sim: str | None = None
+    device: str | None = None
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """Options that set a value of the configuration, by its path."""
+    overrides: Sequence[str] = ()
+    run_name: str | None = None
+    resume: str | None = None
+    logger: str = "none"
+    quiet: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainJob:
+    """A run that can start: a plan, and the run and checkpoint that it continues."""
+
+    plan: Plan
+    name: str
+    logger: str
+    quiet: bool
+    continued: Run | None = None
+    payload: Payload | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reports:
+    """How training speaks to the user; called by the rank that writes the run only."""
+
+    started: Callable[[Run, ManagerBasedRlEnv], None]
+    warn: Callable[[str], None]
+
+
+def plan_training(container: Container, options: TrainOptions) -> TrainJob:
+    """Check everything that needs no simulator: names, values, device, run folder, checkpoint.
+
+    Raises:
+        ConfigurationError: An option that cannot work, or that contradicts the run to resume.
+        DataError: No such run, a damaged checkpoint, or runs cannot be written.
+    """
+    if options.logger not in container.trackers.providers:
+        raise ConfigurationError(unknown_name("logger", options.logger, container.trackers.providers))
+    if options.resume is not None:
+        return _plan_resume(container, options, options.resume)
+    if options.task is None:
+        raise ConfigurationError("TASK is missing: name one ('unilab tasks' lists them), or give --resume RUN")
+    request = Request(
+        task=options.task,
+        algo=options.algo or DEFAULT_ALGO,
+        sim=options.sim or DEFAULT_SIM,
+        device=options.device or AUTO,
+        settings=options.settings,
+        overrides=options.overrides,
+    )
+    plan = make_plan(request, look_around(container))
+    name = options.run_name or f"seed{plan.config.task.train.seed}"
+    container.run_store().check(name)
+    return TrainJob(plan=plan, name=name, logger=options.logger, quiet=options.quiet)
+
+
+def _plan_resume(container: Container, options: TrainOptions, reference: str) -> TrainJob:
+    store: RunStore = container.run_store()
+    run = store.find(reference)
+    saved = store.read_config(run)
+    names = {name: saved_text(saved, name) for name in ("task", "algo", "sim", "device")}
+    for name, given in (("task", options.task), ("algo", options.algo), ("sim", options.sim)):
+        if given is not None and given != names[name]:
+            raise ConfigurationError(
+                f"the checkpoint of run {run.path} is of {name} '{names[name]}', not of '{given}': "
+                "leave that out, or resume another run"
+            )
+    fixed = [path for path in options.settings if path != "train.iterations"]
+    if options.run_name is not None or fixed or options.overrides:
+        what = fixed[0] if fixed else "--set" if options.overrides else "--run-name"
+        raise ConfigurationError(f"a resumed run keeps its name and values: leave {what} out (--iterations may grow)")
+    request = Request(
+        task=names["task"],
+        algo=names["algo"],
+        sim=names["sim"],
+        device=options.device or names["device"],
+        settings=options.settings,
+        saved=saved,
+    )
+    plan = make_plan(request, look_around(container))
+    payload = container.checkpoint_store().load(store.newest_checkpoint(run), torch.device("cpu"))
+    check_origin(payload, names["task"], names["algo"])
+    _check_work_left(plan, payload)
+    return TrainJob(plan=plan, name="", logger=options.logger, quiet=options.quiet, continued=run, payload=payload)
+
+
+def _check_work_left(plan: Plan, payload: Payload) -> None:
+    done, total = payload.get("iteration"), plan.config.task.train.iterations
+    if isinstance(done, int) and done >= total:
+        raise ConfigurationError(f"the run has finished its {total} iterations: give a higher total with --iterations")
+
+
+def run_training(
+    container: Container, job: TrainJob, *, stop: StopFlag, reports: Reports
+) -> tuple[Run | None, TrainSummary]:
+    """Build environment and learner, make or continue the run folder, and train.
+
+    Returns:
+        The run, None on a rank that does not write it, and how it ended.
+
+    Raises:
+        UnilabError: What is built refuses its settings (nothing has been written then), or training failed.
+    """
+    plan, choices = job.plan, job.plan.config.choices
+    env = build_env(container, plan, plan.config.task.env)
+    try:
+        learner: OnPolicyLearner = container.learners(choices.algo, _learner_job(plan, env))
+        if job.payload is not None:
+            # Done again by the training loop; here a misfit is found while the run is untouched.
+            learner.load_state_dict(saved_learner(job.payload))
+        run = _open_run(container, job) if learner.writes_run else None
+        if run is not None:
+            simulator(container, choices.sim).log_to(run.path)
+            reports.started(run, env)
+        train = plan.config.task.train
+        summary = train_on_policy(
+            env,
+            learner,
+            TrainPlan(
+                task=plan.config.task.name,
+                algo=choices.algo,
+                iterations=train.iterations,
+                save_interval=train.save_interval,
+            ),
+            TrainOutput(
+                run=run,
+                checkpoints=container.checkpoint_store(),
+                sinks=_sinks(container, job, run),
+                warn=reports.warn,
+            ),
+            resume_from=job.payload,
+            stop=stop,
+        )
+        return run, summary
+    finally:
+        env.close()
+
+
+def _learner_job(plan: Plan, env: ManagerBasedRlEnv) -> LearnerJob:
+    return LearnerJob(
+        task=plan.config.task,
+        observations=env.observations.current,
+        action_dim=env.actions.dim,
+        device=plan.device,
+    )
+
+
+def _open_run(container: Container, job: TrainJob) -> Run:
+    store: RunStore = container.run_store()
+    config = job.plan.config
+    run = job.continued or store.create(config.task.name, config.choices.algo, job.name)
+    store.write_config(run, config.values)
+    store.write_environment(run, environment_record(container.system(), config.choices))
+    return run
+
+
+def _sinks(container: Container, job: TrainJob, run: Run | None) -> list[MetricSink]:
+    if run is None:
+        return []
+    console = [] if job.quiet else [container.console_sink(job.plan.config.task.train.iterations)]
+    return [container.metrics_file(run), *container.trackers(job.logger, run), *console]
