@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from domain.env import EnvCfg
 from domain.errors import ConfigurationError
 from domain.managers.action import ActionTermCfg
+from domain.managers.buffers import DelayCfg
 from domain.managers.event import MODES, EventTermCfg
-from domain.managers.observation import DelayCfg, ObservationTermCfg
+from domain.managers.observation import ObservationTermCfg
 from domain.managers.terms import Bounds, Ordered, TermCfg, check_params
 
 TABLES = ("actions", "commands", "rewards", "terminations", "events", "curricula", "metrics", "recorders")

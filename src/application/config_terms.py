@@ -47,7 +47,7 @@ def term_fields(cfg: TermCfg) -> list[str]:
 
 def full_params(cfg: TermCfg) -> dict[str, Any]:
     """Return a term's parameters with the defaults of its function, and every axis of a table of ranges."""
-    target = cfg.func.__init__ if inspect.isclass(cfg.func) else cfg.func  # type: ignore[misc]
+    target = cfg.func.__init__ if inspect.isclass(cfg.func) else cfg.func
     defaults = {
         name: parameter.default
         for name, parameter in inspect.signature(target).parameters.items()
@@ -60,7 +60,7 @@ def full_params(cfg: TermCfg) -> dict[str, Any]:
 
 def parameter_hints(func: Callable[..., Any]) -> dict[str, Any]:
     """Return the annotations of a term's function, or of its class's constructor."""
-    target = func.__init__ if inspect.isclass(func) else func  # type: ignore[misc]
+    target = func.__init__ if inspect.isclass(func) else func
     return typing.get_type_hints(target, include_extras=True)
 
 

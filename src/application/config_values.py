@@ -126,9 +126,11 @@ def _from_tuple(args: Sequence[Any], declared: object, value: object, path: str)
 
 
 def _from_mapping(hint: Any, declared: object, value: object, path: str) -> dict[str, Any]:
-    plain, before = mapping(value, path), declared if isinstance(declared, Mapping) else {}
-    exact_keys(before, plain, path)
-    return {key: from_plain(hint, before[key], plain[key], f"{path}.{key}") for key in before}
+    plain = mapping(value, path)
+    if not isinstance(declared, Mapping):
+        return {key: from_plain(hint, None, item, f"{path}.{key}") for key, item in plain.items()}
+    exact_keys(declared, plain, path)
+    return {key: from_plain(hint, declared[key], plain[key], f"{path}.{key}") for key in declared}
 
 
 def _from_noise(hint: type[NoiseCfg], declared: object, value: object, path: str) -> NoiseCfg:
@@ -183,6 +185,8 @@ def _free(value: object, path: str) -> Any:
     """Return what the user put where the declaration leaves nothing: any finite plain value."""
     if isinstance(value, list):
         return tuple(_free(item, f"{path}[{i}]") for i, item in enumerate(value))
+    if isinstance(value, Mapping):
+        return {key: _free(item, f"{path}.{key}") for key, item in value.items()}
     return _scalar(float, value, path) if isinstance(value, float) else value
 
 

@@ -44,12 +44,15 @@ class Diagnosis:
         return all(verdict.state != "missing" for verdicts in self.sections.values() for verdict in verdicts)
 
 
-def diagnose(probe: SystemProbe, around: Surroundings, choose_display: Callable[[], str]) -> Diagnosis:
+def diagnose(
+    probe: SystemProbe, around: Surroundings, engines: Mapping[str, str], choose_display: Callable[[], str]
+) -> Diagnosis:
     """Look at versions, devices, simulators, rendering and algorithms.
 
     Args:
         probe: Looks at the machine.
         around: Tasks, simulators and devices to choose from.
+        engines: The distribution behind each simulator.
         choose_display: Returns the name of an OpenGL backend that draws, or raises ConfigurationError.
     """
     devices = probe.devices()
@@ -57,7 +60,7 @@ def diagnose(probe: SystemProbe, around: Surroundings, choose_display: Callable[
         sections={
             "versions": _versions(probe),
             "devices": [*_devices(devices, probe.processors()), *_absent_devices(devices)],
-            "simulators": _simulators(around.simulators),
+            "simulators": _simulators(around.simulators, probe.versions(list(engines.values())), engines),
             "rendering": [_rendering(choose_display)],
             "algorithms": _algorithms(around, probe.processors()),
         }
@@ -100,9 +103,16 @@ def _absent_devices(devices: Sequence[Device]) -> list[Verdict]:
     return [Verdict(subject="gpu", state="note", detail="Torch sees none", remedy=remedy)]
 
 
-def _simulators(simulators: Mapping[str, Capabilities]) -> list[Verdict]:
+def _simulators(
+    simulators: Mapping[str, Capabilities], versions: Mapping[str, str | None], engines: Mapping[str, str]
+) -> list[Verdict]:
     found = []
     for name, capabilities in simulators.items():
+        engine = engines[name]
+        if versions[engine] is None:
+            remedy = f"pip install {engine}"
+            found.append(Verdict(subject=name, state="missing", detail=f"its engine {engine} is absent", remedy=remedy))
+            continue
         host = capabilities.execution is Execution.HOST_BRIDGE
         where = "steps on CPU threads" if host else "steps on the learner's GPU"
         detail = f"{where}; {len(capabilities.sensor_types)} sensor types, "

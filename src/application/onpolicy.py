@@ -107,12 +107,14 @@ def train_on_policy(
         for sink in output.sinks:
             sinks.callback(sink.close)
         progress, observations = _start(env, learner, plan, resume_from)
-        while progress.iteration < plan.iterations and not stop.requested:
+        ending = stop.requested
+        while not ending:
             observations = _iterate(env, learner, progress, observations)
             if learner.writes_run:
                 _report(env, progress, output)
-            last = progress.iteration == plan.iterations or stop.requested
-            if last or progress.iteration % plan.save_interval == 0:
+            # Read once: a request between saving and looping would end the run without its checkpoint.
+            ending = stop.requested or progress.iteration >= plan.iterations
+            if ending or progress.iteration % plan.save_interval == 0:
                 _save(env, learner, plan, output, progress)
         return TrainSummary(
             iteration=progress.iteration,

@@ -1,6 +1,7 @@
 """Turns what a user asked for into a plan that can work, before anything is built or written."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import torch
@@ -143,3 +144,16 @@ def check_capabilities(config: ResolvedConfig, scene: SceneModel, capabilities: 
                 f"task '{task}' reads sensor '{sensor.name}' of type {sensor.type}, and simulator '{sim}' has none: "
                 "use another --sim"
             )
+
+
+def fitting_simulators(entry: TaskEntry, simulators: Mapping[str, Capabilities]) -> list[str]:
+    """Return the simulators that declare all that the task needs, with its first algorithm."""
+    task = entry.build(entry.algorithms[0])
+    scene = task.scene(task.env.sim_dt)
+    fitting = []
+    for name, capabilities in simulators.items():
+        config = ResolvedConfig(task=task, choices=Choices(algo=entry.algorithms[0], sim=name, device="cpu"))
+        with suppress(CapabilityError):
+            check_capabilities(config, scene, capabilities)
+            fitting.append(name)
+    return fitting

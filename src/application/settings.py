@@ -37,8 +37,8 @@ class PpoSettings(Settings):
     """
 
     rollout_steps: PositiveInt = 24
-    actor_hidden: tuple[PositiveInt, ...] = (512, 256, 128)
-    critic_hidden: tuple[PositiveInt, ...] = (512, 256, 128)
+    actor_hidden: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] = (512, 256, 128)
+    critic_hidden: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] = (512, 256, 128)
     activation: Literal["elu", "relu", "selu", "tanh", "silu"] = "elu"
     init_std: PositiveFloat = 1.0
     obs_normalization: bool = False

@@ -10,7 +10,6 @@ from torch import Tensor
 from domain.errors import ConfigurationError, unknown_name
 from domain.physics import EntityIndex, ModelIndex, StateView
 
-
 PART_KINDS = ("joints", "bodies", "geoms", "actuators")
 """What an EntitySelector can choose from."""
 

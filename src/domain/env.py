@@ -57,7 +57,7 @@ class EnvCfg:
     @property
     def max_episode_length(self) -> int:
         """Control steps until the time limit, rounded up."""
-        return math.ceil(self.episode_length_s / self.step_dt - 1e-9)
+        return max(1, math.ceil(self.episode_length_s / self.step_dt - 1e-9))
 
 
 @dataclass(slots=True)
@@ -66,7 +66,8 @@ class StepResult:
 
     ``observations`` answer the next action: of rows that ended they are the first of the new episode,
     while ``final_observations`` (full width) are the true successors, meaningful where a row ended.
-    ``valid`` is false for rows that broke; their reward is 0 and they count as terminated.
+    ``valid`` is false for rows that broke; their reward is 0 and they count as terminated, not truncated.
+    Nothing here aliases the environment, but where no row changed both mappings hold the same tensors.
     """
 
     observations: dict[str, Tensor]
@@ -115,11 +116,12 @@ class ManagerBasedRlEnv(Stateful):
         self._rng.freeze()
 
         device, n = backend.device, backend.num_envs
-        metric_names = (*self.commands.metrics(), *self.metrics.episode_values())
+        metric_names = (*self.commands.metrics(), *self.metrics.names)
         self._episodes = EpisodeLog(self.rewards.names, self.terminations.names, metric_names, device)
         reward_sources = tuple(f"reward/{name}" for name in self.rewards.names)
         group_sources = tuple(f"observation/{name}" for name in self.observations.widths)
-        self._faults = FaultLog(("physics", *reward_sources, *group_sources, "stray write"), device)
+        metric_sources = tuple(f"metric/{name}" for name in self.metrics.names)
+        self._faults = FaultLog(("physics", *reward_sources, *group_sources, *metric_sources, "stray write"), device)
         self._elapsed = self.keep_rows("elapsed", n, device=device, dtype=torch.int64)
         for name in ("step_count", "episode_length", "terminated", "truncated"):
             self.keep(name, getattr(view, name))
@@ -146,14 +148,14 @@ class ManagerBasedRlEnv(Stateful):
 
         Args:
             mask: (num_envs,) bool; None means all rows. An empty mask changes nothing and draws nothing.
-            seed: Start the random stream anew first.
+            seed: Start the random stream anew first; start-up randomisation stays as it was drawn.
 
         Raises:
             ConfigurationError: ``mask`` has another shape or type, or is partial at the first reset.
         """
+        rows = self._check_mask(mask)
         if seed is not None:
             self._rng.seed(seed)
-        rows = self._check_mask(mask)
         if self._backend.skips(rows, may_wait=True):
             return {group: value.clone() for group, value in self.observations.current.items()}
         self._rng.advance()
@@ -191,7 +193,7 @@ class ManagerBasedRlEnv(Stateful):
         self.terminations.compute()
         reward = self.rewards.compute()
         broken = view.state.diverged | ~torch.isfinite(reward)
-        self.metrics.compute(broken)
+        self.metrics.compute()
 
         view.writes.begin_step()
         live = ~(view.terminated | view.truncated | broken)
@@ -213,7 +215,9 @@ class ManagerBasedRlEnv(Stateful):
             for group, value in observed.items()
         }
         result = StepResult(final, reward, view.terminated.clone(), view.truncated.clone(), final, ~broken)
-        if not backend.skips(done):
+        resets = not backend.skips(done)
+        if resets:
+            self._log_episodes(done & ~broken)
             self.recorders.pre_reset(done)
             self._reset_rows(done)
         view.writes.commit()
@@ -221,6 +225,7 @@ class ManagerBasedRlEnv(Stateful):
             self.observations.publish(final)
         else:
             result.observations = self._renew(final)
+        if resets:
             self.recorders.post_reset(done)
         self.recorders.post_step(result.observations, reward, done)
         return result
@@ -245,6 +250,7 @@ class ManagerBasedRlEnv(Stateful):
             ("metrics", self.metrics),
             ("curricula", self.curricula),
             ("recorders", self.recorders),
+            ("writes", self.view.writes),
             ("episodes", self._episodes),
             ("faults", self._faults),
         ]
@@ -252,27 +258,24 @@ class ManagerBasedRlEnv(Stateful):
     def state_dict(self) -> dict[str, Tensor]:
         """Return everything that the next step depends on, the backend's snapshot included."""
         state = super().state_dict()
-        parts = {
-            "rng": self._rng.state_dict(),
-            "writes": self.view.writes.state_dict(),
-            "backend": self._backend.snapshot(),
-        }
+        parts = {"rng": self._rng.state_dict(), "backend": self._backend.snapshot()}
         for part, values in parts.items():
             state |= {f"{part}/{name}": tensor for name, tensor in values.items()}
         return state
 
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Continue from ``state``: on a CPU backend bit for bit. Raises DataError where it does not fit."""
-        super().load_state_dict(state)
-        self.view.writes.load_state_dict(select(state, "writes"))
+    def copy_state(self, state: Mapping[str, Tensor]) -> None:
+        """Continue from ``state``: on a CPU backend bit for bit."""
+        super().copy_state(state)
         self._backend.restore(select(state, "backend"))
         self._rng.load_state_dict(select(state, "rng"))
         self._has_reset = True
 
     def close(self) -> None:
         """Close recorders and the backend."""
-        self.recorders.close()
-        self._backend.close()
+        try:
+            self.recorders.close()
+        finally:
+            self._backend.close()
 
     def _startup(self) -> None:
         self._rng.advance()
@@ -284,19 +287,20 @@ class ManagerBasedRlEnv(Stateful):
     def _settle(self, reward: Tensor, broken: Tensor, finite: Mapping[str, Tensor]) -> None:
         """End broken rows with reward 0 and count what broke."""
         view = self.view
-        stray = view.writes.outside
-        if not self._backend.skips(broken | stray):
+        stray, metrics = view.writes.outside, self.metrics.broken
+        if not self._backend.skips(broken | stray | metrics.any(dim=1)):
             sources = [view.state.diverged.unsqueeze(1), ~torch.isfinite(self.rewards.weighted)]
             sources += [~rows_finite.unsqueeze(1) for rows_finite in finite.values()]
-            self._faults.record(torch.cat([*sources, stray.unsqueeze(1)], dim=1), view.step_count)
+            self._faults.record(torch.cat([*sources, metrics, stray.unsqueeze(1)], dim=1), view.step_count)
             stray.zero_()
             reward.masked_fill_(broken, 0.0)
+            self.rewards.void(broken)
             view.terminated.logical_or_(broken)
-        self.rewards.accumulate(broken)
+            view.truncated.logical_and_(~broken)
+        self.rewards.accumulate()
 
     def _reset_rows(self, rows: Tensor) -> None:
-        """Log finished episodes, run curricula and put the rows under ``rows`` to a new episode, staged."""
-        self._log_episodes(rows)
+        """Run curricula and put the rows under ``rows`` to a new episode, staged."""
         self.curricula.compute(rows)
         with self.view.writes.transaction(rows, "reset"):
             self.view.writes.stage_reset()
@@ -308,18 +312,17 @@ class ManagerBasedRlEnv(Stateful):
             manager.reset(rows)
 
     def _log_episodes(self, rows: Tensor) -> None:
-        metrics = [*self.commands.metrics().values(), *self.metrics.episode_values().values()]
         sums = self.rewards.episode_sums
         scale = self.view.step_dt if self.cfg.scale_rewards_by_dt else 1.0
-        empty = torch.zeros(self.num_envs, 0, device=self.device)
+        command_metrics = [value.unsqueeze(1) for value in self.commands.metrics().values()]
         self._episodes.add(
             FinishedEpisodes(
-                mask=rows & (self.view.terminated | self.view.truncated) & (self._elapsed > 0),
+                mask=rows,
                 length=self._elapsed,
                 reward_sums=sums / scale,
                 returns=sums.sum(dim=1),
                 fired=self.terminations.fired,
-                metrics=torch.stack(metrics, dim=1) if metrics else empty,
+                metrics=torch.cat([*command_metrics, self.metrics.episode_values()], dim=1),
             )
         )
 
@@ -337,6 +340,8 @@ class ManagerBasedRlEnv(Stateful):
             return self._all_rows
         if not self._has_reset:
             raise ConfigurationError("the first reset() takes no mask: it starts all rows")
+        if not isinstance(mask, Tensor):
+            raise ConfigurationError(f"a reset mask is a torch.Tensor, not {type(mask).__name__}")
         if mask.dtype != torch.bool or mask.shape != (self.num_envs,) or mask.device != self.device:
             raise ConfigurationError(
                 f"a reset mask is torch.bool of shape ({self.num_envs},) on {self.device}, "
@@ -349,7 +354,7 @@ def _check_timing(cfg: EnvCfg, backend: PhysicsBackend) -> None:
     for name, value in (("sim_dt", cfg.sim_dt), ("episode_length_s", cfg.episode_length_s)):
         if not 0.0 < value < torch.inf:
             raise ConfigurationError(f"env.{name} is {value}: give a finite number of seconds above 0")
-    if cfg.decimation < 1:
+    if not isinstance(cfg.decimation, int) or cfg.decimation < 1:
         raise ConfigurationError(f"env.decimation is {cfg.decimation}: a control step has at least 1 physics step")
     if abs(backend.index.timestep - cfg.sim_dt) > 1e-9:
         raise ConfigurationError(

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from domain.errors import ConfigurationError
+from domain.managers.state import check_fits
 
 # The extreme values that keep the inverse error function finite in float32.
 _TINY = 2.0**-25
@@ -99,6 +100,7 @@ class TorchManagerRng:
         return {"generator": self.generator.get_state(), "block": self.block.clone()}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Continue exactly where ``state_dict`` was taken."""
+        """Continue exactly where ``state_dict`` was taken. Raises DataError where the state does not fit."""
+        check_fits(state, self.state_dict())
         self.generator.set_state(state["generator"])
         self.block.copy_(state["block"])

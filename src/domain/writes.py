@@ -8,19 +8,22 @@ from torch import Tensor
 
 from domain.entity import Entity
 from domain.errors import SimulationError
+from domain.managers.state import Stateful
 from domain.physics import PhysicsBackend, StateWrite
 
 
-class StateWrites:
+class StateWrites(Stateful):
     """Full-width staging buffers and the rules of who may write which rows.
 
     A transaction is opened for a row mask. Inside it, rows are written by masks; values are full
     width and merged by the mask. Opening a second transaction, writing without one, writing rows of
     another mask in a command's transaction, mixing randomisation into it, and a second commit are
-    errors. Rows outside the transaction's mask are left alone and counted in ``outside``.
+    errors. Rows outside the transaction's mask are left alone and counted in ``outside``. The staging
+    buffers live for one step; what lives on is the model field tables.
     """
 
     def __init__(self, backend: PhysicsBackend) -> None:
+        super().__init__()
         state = backend.state
         n, device = backend.num_envs, backend.device
         self._backend = backend
@@ -29,7 +32,7 @@ class StateWrites:
         self._default_qpos = torch.tensor([backend.index.default_qpos], dtype=torch.float32, device=device)
         self.reset = torch.zeros(n, dtype=torch.bool, device=device)
         self.written = torch.zeros(n, dtype=torch.bool, device=device)
-        self.outside = torch.zeros(n, dtype=torch.bool, device=device)
+        self.outside = self.keep_rows("outside", n, device=device, dtype=torch.bool)
         """Rows that a term tried to write outside its transaction since the last drain."""
         self._nominal: dict[str, Tensor] = {}
         self._tables: dict[str, Tensor] = {}
@@ -43,7 +46,7 @@ class StateWrites:
     def model_field(self, name: str) -> Tensor:
         """Return a field's nominal values, (1, ...), and make it writable per env; at construction only."""
         if name not in self._tables:
-            self._tables[name] = self._backend.model_field(name)
+            self._tables[name] = self.keep(f"fields/{name}", self._backend.model_field(name))
             self._nominal[name] = self._tables[name][:1].clone()
             self._changed[name] = torch.zeros_like(self.written)
         return self._nominal[name]
@@ -138,16 +141,11 @@ class StateWrites:
             StateWrite(reset=self.reset, written=self.written, qpos=self._qpos, qvel=self._qvel, fields=self._changed)
         )
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """Return the model field tables; the staging buffers live for one step only."""
-        return {f"fields/{name}": table.clone() for name, table in self._tables.items()}
-
-    def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Put the model field tables back; the backend restores its own copy from its snapshot."""
-        for name, table in self._tables.items():
-            table.copy_(state[f"fields/{name}"])
-
     def _write(self, view: Tensor, values: Tensor, mask: Tensor) -> None:
+        if values.shape != view.shape:
+            raise SimulationError(
+                f"{self._owner} writes a state of shape {tuple(values.shape)}, expected {tuple(view.shape)}"
+            )
         if self._is_command:
             if self._command_mask is not None and self._command_mask is not mask:
                 raise SimulationError(f"{self._owner} changes its row set within one transaction: write one mask")

@@ -133,6 +133,8 @@ class Container(containers.DeclarativeContainer):
     """``runs_dir``: where run folders lie."""
 
     simulators = providers.Aggregate(mujoco=providers.Singleton(_mujoco))
+    engines = providers.Object({"mujoco": "mujoco"})
+    """The distribution behind each simulator."""
     run_store = providers.Singleton(_run_store, config.runs_dir)
     checkpoint_store = providers.Singleton(_checkpoint_store)
     metrics_file = providers.Factory(_metrics_file)

@@ -1,6 +1,7 @@
-"""Composition of ``unilab eval``: a saved policy in the task's environment, beside doing nothing and acting at random."""
+"""Composition of ``unilab eval``: a saved policy in its task, beside doing nothing and acting at random."""
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ from entrypoints.composition import build_env, look_around, saved_text
 from entrypoints.container import Container, LearnerJob
 
 VIDEO = ".mp4"
+MOST_ENVS = 1024
+"""Environments that an evaluation steps at once unless told otherwise; with more episodes each plays several."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +35,8 @@ class EvalOptions:
     seed: int | None = None
     checkpoint: Path | None = None
     video: Path | None = None
+    video_seconds: float = 20.0
+    """How much of the first episode a video shows."""
     baselines: bool = False
 
 
@@ -57,6 +62,8 @@ def run_evaluation(container: Container, options: EvalOptions) -> EvalReport:
     """
     if options.video is not None and options.video.suffix != VIDEO:
         raise ConfigurationError(f"--video is '{options.video}': name a file that ends in {VIDEO}")
+    if not 0.0 < options.video_seconds < math.inf:
+        raise ConfigurationError(f"--video-seconds is {options.video_seconds}: give a number of seconds above 0")
     store: RunStore = container.run_store()
     run = store.find(options.run)
     plan = _plan(container, options, store.read_config(run))
@@ -78,7 +85,7 @@ def run_evaluation(container: Container, options: EvalOptions) -> EvalReport:
         figures = _play(env, policy, options, plan.config.task.train.seed)
     finally:
         env.close()
-    still = _record(container, plan, figures["policy"], options.video)
+    still = _record(container, plan, figures["policy"], options)
     return EvalReport(
         run=run,
         checkpoint=checkpoint,
@@ -93,9 +100,9 @@ def run_evaluation(container: Container, options: EvalOptions) -> EvalReport:
 def _plan(container: Container, options: EvalOptions, saved: dict[str, object]) -> Plan:
     if options.episodes < 1:
         raise ConfigurationError(f"--episodes is {options.episodes}: evaluate at least 1")
-    settings: dict[str, object] = {"train.num_envs": options.num_envs or options.episodes}
-    if options.num_envs is not None:
-        settings["train.num_envs"] = options.num_envs
+    settings: dict[str, object] = {
+        "train.num_envs": min(options.episodes, MOST_ENVS) if options.num_envs is None else options.num_envs
+    }
     if options.seed is not None:
         settings["train.seed"] = options.seed
     request = Request(
@@ -123,10 +130,11 @@ def _play(env: ManagerBasedRlEnv, policy: Policy, options: EvalOptions, seed: in
     return figures
 
 
-def _record(container: Container, plan: Plan, figures: Evaluation, video: Path | None) -> Path | None:
-    if video is None or figures.qpos is None:
+def _record(container: Container, plan: Plan, figures: Evaluation, options: EvalOptions) -> Path | None:
+    if options.video is None or figures.qpos is None:
         return None
-    still = video.with_suffix(".png")
+    still = options.video.with_suffix(".png")
     fps = 1.0 / plan.config.task.env.step_dt
-    container.recorder().record(plan.scene, figures.qpos.cpu(), fps, video=video, still=still)
+    frames = figures.qpos[: max(1, round(options.video_seconds * fps))].cpu()
+    container.recorder().record(plan.scene, frames, fps, video=options.video, still=still)
     return still

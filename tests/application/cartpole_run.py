@@ -7,27 +7,16 @@ from pathlib import Path
 
 import torch
 
-from adapters.mujoco.backend import MujocoBackend
+from adapters.checkpoints.torch_store import TorchCheckpointStore
 from adapters.rsl_rl.ppo import RslRlPpo
 from application.onpolicy import TIMING_METRICS, StopFlag, TrainOutput, TrainPlan, TrainSummary, train_on_policy
-from application.ports import MetricSink, Payload, Run
+from application.ports import MetricSink, Run
 from application.tasks.registry import TASKS
 from domain.env import ManagerBasedRlEnv
+from tests.support.tasks import make_env
 
 NAME = "cartpole_balance"
 CPU = torch.device("cpu")
-
-
-class PlainStore:
-    """Checkpoints written directly."""
-
-    def save(self, path: Path, payload: Payload) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        torch.save(payload, path)
-
-    def load(self, path: Path, device: torch.device) -> Payload:
-        loaded: Payload = torch.load(path, map_location=device, weights_only=True)
-        return loaded
 
 
 class ListSink:
@@ -48,11 +37,6 @@ class ListSink:
         return {i: {k: v for k, v in row.items() if k not in TIMING_METRICS} for i, row in self.rows.items()}
 
 
-def make_env(num_envs: int = 16, *, seed: int = 3) -> ManagerBasedRlEnv:
-    task = TASKS[NAME].build("ppo")
-    return ManagerBasedRlEnv(task.env, MujocoBackend(task.scene(task.env.sim_dt), num_envs), seed=seed)
-
-
 def make_learner(env: ManagerBasedRlEnv, *, seed: int = 3) -> RslRlPpo:
     settings = TASKS[NAME].build("ppo").ppo.model_copy(update={"obs_normalization": True, "rollout_steps": 12})
     return RslRlPpo(settings, env.observations.current, env.actions.dim, device=CPU, seed=seed)
@@ -68,10 +52,10 @@ def train(
     stop: StopFlag | None = None,
 ) -> TrainSummary:
     torch.set_num_threads(1)
-    env = make_env(seed=seed)
+    env = make_env(NAME, 16, seed=seed)
     try:
         plan = TrainPlan(task=NAME, algo="ppo", iterations=iterations, save_interval=10)
-        output = TrainOutput(run=Run(path=folder), checkpoints=PlainStore(), sinks=sinks, warn=print)
+        output = TrainOutput(run=Run(path=folder), checkpoints=TorchCheckpointStore(), sinks=sinks, warn=print)
         return train_on_policy(env, make_learner(env, seed=seed), plan, output, resume_from=resume_from, stop=stop)
     finally:
         env.close()
@@ -80,7 +64,7 @@ def train(
 def main(folder: Path, checkpoint: Path, iterations: int) -> None:
     """Resume, with another seed, so that nothing equal comes from the seed."""
     sink = ListSink()
-    resume_from = PlainStore().load(checkpoint, CPU)
+    resume_from = TorchCheckpointStore().load(checkpoint, CPU)
     train(folder, iterations, resume_from=resume_from, sinks=[sink], seed=99)
     (folder / "metrics.json").write_text(json.dumps(sink.timeless()), encoding="utf-8")
 

@@ -8,11 +8,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from adapters.checkpoints.torch_store import TorchCheckpointStore
 from application.onpolicy import StopFlag, TrainOutput, TrainPlan, TrainSummary, train_on_policy
 from application.ports import Observations, Payload, Policy, Run
 from domain.env import ManagerBasedRlEnv, StepResult
 from domain.errors import ConfigurationError, DataError, SimulationError
-from tests.application.cartpole_run import NAME, ListSink, PlainStore, make_env, train
+from tests.application.cartpole_run import NAME, ListSink, train
+from tests.support.tasks import make_env
 
 ROOT = Path(__file__).parents[2]
 
@@ -55,9 +57,23 @@ class CountingLearner:
         self.updates = updates
 
 
+class Outputs:
+    """Where a run of a test leaves everything."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.sink = ListSink()
+        self.warnings: list[str] = []
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Outputs:
+    return Outputs(tmp_path)
+
+
 @pytest.fixture
 def env() -> Iterator[ManagerBasedRlEnv]:
-    env = make_env(4)
+    env = make_env(NAME, 4)
     yield env
     env.close()
 
@@ -65,21 +81,29 @@ def env() -> Iterator[ManagerBasedRlEnv]:
 def run(
     env: ManagerBasedRlEnv,
     learner: CountingLearner,
-    folder: Path,
+    out: Outputs,
     *,
     iterations: int = 5,
-    sink: ListSink | None = None,
-    warnings: list[str] | None = None,
     resume_from: Mapping[str, object] | None = None,
 ) -> TrainSummary:
     plan = TrainPlan(task=NAME, algo="ppo", iterations=iterations, save_interval=2)
     output = TrainOutput(
-        run=Run(path=folder),
-        checkpoints=PlainStore(),
-        sinks=[sink or ListSink()],
-        warn=(warnings if warnings is not None else []).append,
+        run=Run(path=out.folder), checkpoints=TorchCheckpointStore(), sinks=[out.sink], warn=out.warnings.append
     )
     return train_on_policy(env, learner, plan, output, resume_from=resume_from, stop=learner.stop)
+
+
+def saved_before_training(env: ManagerBasedRlEnv) -> Payload:
+    return {
+        "schema": 1,
+        "task": NAME,
+        "algo": "ppo",
+        "iteration": 0,
+        "env_steps": 0,
+        "tail": [],
+        "learner": {"updates": 0},
+        "env": env.state_dict(),
+    }
 
 
 def checkpoints(folder: Path) -> list[str]:
@@ -87,7 +111,7 @@ def checkpoints(folder: Path) -> list[str]:
 
 
 def load(folder: Path, iteration: int) -> Payload:
-    return PlainStore().load(folder / f"checkpoints/iteration_{iteration:06d}.pt", torch.device("cpu"))
+    return TorchCheckpointStore().load(folder / f"checkpoints/iteration_{iteration:06d}.pt", torch.device("cpu"))
 
 
 def flat(state: Mapping[str, object], prefix: str = "") -> dict[str, object]:
@@ -122,34 +146,32 @@ def test_a_run_resumed_in_a_new_process_equals_one_in_one_go(tmp_path: Path) -> 
 
 
 def test_iterations_are_counted_from_1_and_saved_at_the_interval_and_the_end(
-    env: ManagerBasedRlEnv, tmp_path: Path
+    env: ManagerBasedRlEnv, out: Outputs
 ) -> None:
-    sink = ListSink()
+    summary = run(env, CountingLearner(), out)
 
-    summary = run(env, CountingLearner(), tmp_path, sink=sink)
-
-    assert list(sink.rows) == [1, 2, 3, 4, 5]
-    assert checkpoints(tmp_path) == ["iteration_000002.pt", "iteration_000004.pt", "iteration_000005.pt"]
-    assert summary.checkpoint == tmp_path / "checkpoints/iteration_000005.pt"
+    assert list(out.sink.rows) == [1, 2, 3, 4, 5]
+    assert checkpoints(out.folder) == ["iteration_000002.pt", "iteration_000004.pt", "iteration_000005.pt"]
+    assert summary.checkpoint == out.folder / "checkpoints/iteration_000005.pt"
     assert (summary.iteration, summary.env_steps, summary.stopped) == (5, 5 * 2 * 4, False)
 
 
-def test_a_resumed_run_goes_on_at_the_next_iteration(env: ManagerBasedRlEnv, tmp_path: Path) -> None:
-    run(env, CountingLearner(), tmp_path, iterations=2)
-    learner, sink = CountingLearner(), ListSink()
+def test_a_resumed_run_goes_on_at_the_next_iteration(env: ManagerBasedRlEnv, out: Outputs) -> None:
+    run(env, CountingLearner(), out, iterations=2)
+    learner, later = CountingLearner(), Outputs(out.folder)
 
-    summary = run(env, learner, tmp_path, iterations=4, sink=sink, resume_from=load(tmp_path, 2))
+    summary = run(env, learner, later, iterations=4, resume_from=load(out.folder, 2))
 
-    assert list(sink.rows) == [3, 4]
+    assert list(later.sink.rows) == [3, 4]
     assert learner.updates == 4
     assert summary.env_steps == 4 * 2 * 4
 
 
-def test_a_finished_run_is_not_resumed(env: ManagerBasedRlEnv, tmp_path: Path) -> None:
-    run(env, CountingLearner(), tmp_path, iterations=2)
+def test_a_finished_run_is_not_resumed(env: ManagerBasedRlEnv, out: Outputs) -> None:
+    run(env, CountingLearner(), out, iterations=2)
 
     with pytest.raises(ConfigurationError, match="iterations is 2 and the checkpoint is at 2: give a higher total"):
-        run(env, CountingLearner(), tmp_path, iterations=2, resume_from=load(tmp_path, 2))
+        run(env, CountingLearner(), out, iterations=2, resume_from=load(out.folder, 2))
 
 
 @pytest.mark.parametrize(
@@ -166,96 +188,81 @@ def test_a_finished_run_is_not_resumed(env: ManagerBasedRlEnv, tmp_path: Path) -
     ],
 )
 def test_a_checkpoint_that_does_not_fit_is_refused(
-    env: ManagerBasedRlEnv, tmp_path: Path, change: dict[str, object], message: str
+    env: ManagerBasedRlEnv, out: Outputs, change: dict[str, object], message: str
 ) -> None:
-    run(env, CountingLearner(), tmp_path, iterations=2)
+    run(env, CountingLearner(), out, iterations=2)
 
     with pytest.raises(DataError, match=message):
-        run(env, CountingLearner(), tmp_path, resume_from=load(tmp_path, 2) | change)
+        run(env, CountingLearner(), out, resume_from=load(out.folder, 2) | change)
 
 
-def test_a_stop_ends_after_the_iteration_and_saves(env: ManagerBasedRlEnv, tmp_path: Path) -> None:
-    learner, sink = CountingLearner(), ListSink()
+def test_a_stop_ends_after_the_iteration_and_saves(env: ManagerBasedRlEnv, out: Outputs) -> None:
+    learner = CountingLearner()
     learner.stops_at = 3
 
-    summary = run(env, learner, tmp_path, sink=sink)
+    summary = run(env, learner, out)
 
     assert (summary.iteration, summary.stopped) == (3, True)
-    assert checkpoints(tmp_path)[-1] == "iteration_000003.pt"
-    assert sink.closed
+    assert checkpoints(out.folder)[-1] == "iteration_000003.pt"
+    assert out.sink.closed
 
 
-def test_an_error_keeps_the_last_checkpoint_and_closes_the_sinks(env: ManagerBasedRlEnv, tmp_path: Path) -> None:
-    learner, sink = CountingLearner(), ListSink()
+def test_a_stop_before_the_first_iteration_trains_nothing(env: ManagerBasedRlEnv, out: Outputs) -> None:
+    learner = CountingLearner()
+    learner.stop.requested = True
+
+    summary = run(env, learner, out)
+
+    assert (summary.iteration, summary.stopped, learner.updates) == (0, True, 0)
+
+
+def test_an_error_keeps_the_last_checkpoint_and_closes_the_sinks(env: ManagerBasedRlEnv, out: Outputs) -> None:
+    learner = CountingLearner()
     learner.fails_at = 4
 
     with pytest.raises(SimulationError, match="the engine stopped"):
-        run(env, learner, tmp_path, sink=sink)
+        run(env, learner, out)
 
-    assert checkpoints(tmp_path) == ["iteration_000002.pt"]
-    assert load(tmp_path, 2)["iteration"] == 2
-    assert sink.closed
+    assert checkpoints(out.folder) == ["iteration_000002.pt"]
+    assert load(out.folder, 2)["iteration"] == 2
+    assert out.sink.closed
 
 
-def test_a_rank_that_does_not_write_the_run_leaves_nothing(env: ManagerBasedRlEnv, tmp_path: Path) -> None:
-    sink = ListSink()
+def test_a_rank_that_does_not_write_the_run_leaves_nothing(env: ManagerBasedRlEnv, out: Outputs) -> None:
+    summary = run(env, CountingLearner(writes_run=False, world_size=2), out)
 
-    summary = run(env, CountingLearner(writes_run=False, world_size=2), tmp_path, sink=sink)
-
-    assert sink.rows == {}
-    assert checkpoints(tmp_path) == []
+    assert out.sink.rows == {}
+    assert checkpoints(out.folder) == []
     assert summary.env_steps == 2 * 5 * 2 * 4
 
 
-def test_throughput_spans_the_last_100_iterations_with_both_counts(env: ManagerBasedRlEnv, tmp_path: Path) -> None:
-    sink = ListSink()
+def test_throughput_spans_the_last_100_iterations_with_both_counts(env: ManagerBasedRlEnv, out: Outputs) -> None:
+    run(env, CountingLearner(), out, iterations=3)
 
-    run(env, CountingLearner(), tmp_path, iterations=3, sink=sink)
-
-    row = sink.rows[3]
+    row = out.sink.rows[3]
     assert (row["tail_window"], row["tail_iterations"]) == (100.0, 3.0)
-    seconds = sum(r["collect_s"] + r["update_s"] for r in sink.rows.values())
+    seconds = sum(r["collect_s"] + r["update_s"] for r in out.sink.rows.values())
     assert row["tail_env_steps_per_sec"] == pytest.approx(3 * 2 * 4 / seconds)
 
 
-def test_metrics_of_episodes_appear_only_where_episodes_ended(env: ManagerBasedRlEnv, tmp_path: Path) -> None:
-    sink = ListSink()
+def test_metrics_of_episodes_appear_only_where_episodes_ended(env: ManagerBasedRlEnv, out: Outputs) -> None:
     env.reset()
-    env.view.episode_length.copy_(torch.tensor([997, 10, 10, 10]))
-    learner = CountingLearner()
-    output = TrainOutput(run=None, checkpoints=PlainStore(), sinks=[sink], warn=print)
-    plan = TrainPlan(task=NAME, algo="ppo", iterations=1, save_interval=1)
-    state: Payload = {"schema": 1, "task": NAME, "algo": "ppo", "iteration": 0, "env_steps": 0, "tail": []}
+    env.view.episode_length.copy_(torch.tensor([995, 10, 10, 10]))
 
-    train_on_policy(
-        env, learner, plan, output, resume_from=state | {"learner": {"updates": 0}, "env": env.state_dict()}
-    )
+    run(env, CountingLearner(), out, iterations=3, resume_from=saved_before_training(env))
 
-    assert sink.rows[1]["episode/count"] == 0.0
-    assert not {"episode/return", "reward/upright", "termination/time_out"} & sink.rows[1].keys()
-    env.reset(torch.zeros(4, dtype=torch.bool))
+    episodes = {"episode/return", "episode/length", "reward/upright", "termination/time_out"}
+    assert [row["episode/count"] for row in out.sink.rows.values()] == [0.0, 0.0, 1.0]
+    assert [len(episodes & row.keys()) for row in out.sink.rows.values()] == [0, 0, 4]
 
 
-def test_a_broken_row_is_counted_and_named(env: ManagerBasedRlEnv, tmp_path: Path) -> None:
-    sink, warnings = ListSink(), list[str]()
+def test_a_broken_row_is_counted_and_named(env: ManagerBasedRlEnv, out: Outputs) -> None:
     env.reset()
-    learner = CountingLearner()
-    state: Payload = {"schema": 1, "task": NAME, "algo": "ppo", "iteration": 0, "env_steps": 0, "tail": []}
     saved = env.state_dict()
-    saved["observations/current/actor"][2] = torch.nan
-    saved["faults/counts"][0] = 3
-    saved["faults/rows"][0] = 2
-    saved["faults/steps"][0] = 17
+    for name, value in {"counts": 3, "rows": 2, "steps": 17}.items():
+        saved[f"faults/{name}"][0] = value
 
-    run(
-        env,
-        learner,
-        tmp_path,
-        iterations=1,
-        sink=sink,
-        warnings=warnings,
-        resume_from=state | {"learner": {"updates": 0}, "env": saved},
-    )
+    run(env, CountingLearner(), out, iterations=1, resume_from=saved_before_training(env) | {"env": saved})
 
-    assert sink.rows[1]["faults"] == 3.0
-    assert warnings == ["physics broke 3 env steps since the last report, last in env 2 at step 17"]
+    assert out.sink.rows[1]["faults"] == 3.0
+    assert out.warnings == ["physics broke 3 env steps since the last report, last in env 2 at step 17"]

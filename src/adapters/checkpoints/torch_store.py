@@ -3,6 +3,8 @@
 import os
 import pickle
 import zipfile
+import zlib
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -10,7 +12,16 @@ import torch
 from application.ports import Payload
 from domain.errors import DataError
 
-_UNREADABLE = (RuntimeError, ValueError, KeyError, EOFError, pickle.UnpicklingError, zipfile.BadZipFile)
+_UNREADABLE = (
+    RuntimeError,  # also NotImplementedError, of zipfile for a method that it lacks
+    ValueError,
+    LookupError,
+    EOFError,
+    OSError,
+    zlib.error,
+    pickle.UnpicklingError,
+    zipfile.BadZipFile,
+)
 
 
 class TorchCheckpointStore:
@@ -34,7 +45,8 @@ class TorchCheckpointStore:
         except (OSError, RuntimeError) as error:
             raise DataError(f"checkpoint {path} cannot be written: {_one_line(error)}") from error
         finally:
-            aside.unlink(missing_ok=True)
+            with suppress(OSError):
+                aside.unlink(missing_ok=True)
 
     def load(self, path: Path, device: torch.device) -> Payload:
         """Return a payload with tensors on ``device``; no code of the file runs.
@@ -45,14 +57,25 @@ class TorchCheckpointStore:
         if not path.is_file():
             raise DataError(f"checkpoint {path} is missing")
         try:
-            payload = torch.load(path, map_location=device, weights_only=True, mmap=False)
+            path.open("rb").close()
         except OSError as error:
             raise DataError(f"checkpoint {path} cannot be read: {_one_line(error)}") from error
+        try:
+            _check_sums(path)
+            payload = torch.load(path, map_location=device, weights_only=True, mmap=False)
         except _UNREADABLE as error:
             raise DataError(f"checkpoint {path} is damaged or no checkpoint: {_one_line(error)}") from error
         if not isinstance(payload, dict):
             raise DataError(f"checkpoint {path} is damaged or no checkpoint: it holds a {type(payload).__name__}")
         return payload
+
+
+def _check_sums(path: Path) -> None:
+    """Raise BadZipFile where a part differs from its checksum, which Torch writes but does not read."""
+    with zipfile.ZipFile(path) as parts:
+        wrong = parts.testzip()
+    if wrong is not None:
+        raise zipfile.BadZipFile(f"{wrong} differs from its checksum")
 
 
 def _flush_folder(folder: Path) -> None:

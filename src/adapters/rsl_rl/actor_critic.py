@@ -5,13 +5,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
+from rsl_rl.models import MLPModel
 from tensordict import TensorDict
 from torch import Tensor, nn
 
 from application.ports import Observations, Policy
 from application.settings import PpoSettings
 from domain.errors import ConfigurationError, DataError
-from rsl_rl.models import MLPModel
 
 FORMAT = 1
 KIND = "ppo"

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from rsl_rl.algorithms import PPO
+from rsl_rl.storage import RolloutStorage
 from tensordict import TensorDict
 from torch import Tensor
 
@@ -30,8 +32,6 @@ from application.settings import PpoSettings
 from domain.env import StepResult
 from domain.errors import ConfigurationError, DataError
 from domain.rng import derive_seed
-from rsl_rl.algorithms import PPO
-from rsl_rl.storage import RolloutStorage
 
 
 class RslRlPpo:

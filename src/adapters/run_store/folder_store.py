@@ -101,8 +101,15 @@ class FolderRunStore:
         return values
 
     def write_environment(self, run: Run, record: Mapping[str, object]) -> None:
-        """Save what the run ran on. Raises DataError where it cannot be written."""
-        _write(run.path / ENVIRONMENT, json.dumps(record, indent=2) + "\n")
+        """Save what the run runs on; a resumed run keeps the record of each earlier start under ``earlier``.
+
+        Raises:
+            DataError: The record cannot be written.
+        """
+        path = run.path / ENVIRONMENT
+        starts = _earlier_starts(path)
+        whole = {**record, "earlier": starts} if starts else dict(record)
+        _write(path, json.dumps(whole, indent=2) + "\n")
 
     def newest_checkpoint(self, run: Run) -> Path:
         """Return the checkpoint of the highest iteration. Raises DataError for none."""
@@ -140,10 +147,22 @@ def checkpoint_iteration(path: Path) -> int:
     return int(match.group(1)) if match else -1
 
 
+def _earlier_starts(path: Path) -> list[object]:
+    """Return the records of a run's starts so far, oldest first; a damaged file counts as none."""
+    try:
+        last = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    if not isinstance(last, dict):
+        return []
+    return [*last.pop("earlier", []), last]
+
+
 def _age(run: Run) -> tuple[str, int, int]:
-    """Sort key: the time in the name, then the number of the run within its second, then the folder's own time."""
+    """Sort key: the second in the name; within one second, when the configuration was written, then the number."""
     _, _, number = run.path.name.partition("~")
-    return run.path.name[:19], int(number) if number.isdigit() else 0, run.path.stat().st_mtime_ns
+    written = (run.path / CONFIG).stat().st_mtime_ns
+    return run.path.name[:19], written, int(number) if number.isdigit() else 0
 
 
 def _claim(parent: Path, stamp: str) -> Path:

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from domain.errors import ConfigurationError
 from domain.managers.terms import Finite, Fraction, NonNegative, Positive
 from domain.view import EnvView
 
@@ -17,7 +18,7 @@ class FeetContactMatchesGait:
         stance: Share of the cycle, from its start, that a foot stands.
 
     Raises:
-        ConfigurationError: The model lacks a sensor.
+        ConfigurationError: The model lacks a sensor, or there is not one a foot of the clock.
 
     Source:
         Public unilab 1.5.2, Go2 joystick task, ``contact``.
@@ -27,7 +28,7 @@ class FeetContactMatchesGait:
         self, env: EnvView, *, clock: str, sensors: tuple[str, ...], threshold: NonNegative, stance: Fraction
     ) -> None:
         self._phase = env.command(clock)
-        self._readings = [env.sensor(name)[:, 0] for name in sensors]
+        self._readings = _columns(env, sensors, 0, self._phase)
         self._threshold, self._stance = threshold, stance
 
     def __call__(self) -> Tensor:
@@ -47,7 +48,7 @@ class SwingFeetHeight:
         stance: Share of the cycle, from its start, that a foot stands.
 
     Raises:
-        ConfigurationError: The model lacks a sensor.
+        ConfigurationError: The model lacks a sensor, or there is not one a foot of the clock.
 
     Source:
         Public unilab 1.5.2, Go2 joystick task, ``swing_feet_z``.
@@ -64,7 +65,7 @@ class SwingFeetHeight:
         stance: Fraction,
     ) -> None:
         self._phase = env.command(clock)
-        self._heights = [env.sensor(name)[:, 2] for name in sensors]
+        self._heights = _columns(env, sensors, 2, self._phase)
         self._target, self._sigma, self._stance = target, sigma, stance
 
     def __call__(self) -> Tensor:
@@ -72,3 +73,10 @@ class SwingFeetHeight:
         height = torch.stack(self._heights, dim=1)
         swing = (self._phase >= self._stance).float()
         return (torch.exp(-(height - self._target).square() / self._sigma) * swing).mean(dim=1)
+
+
+def _columns(env: EnvView, sensors: tuple[str, ...], column: int, phase: Tensor) -> list[Tensor]:
+    """Return one column of each sensor, (num_envs,), one sensor a foot."""
+    if len(sensors) != phase.shape[1]:
+        raise ConfigurationError(f"{len(sensors)} sensors for the {phase.shape[1]} feet of the clock: give one a foot")
+    return [env.sensor(name)[:, column] for name in sensors]

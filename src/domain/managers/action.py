@@ -44,7 +44,7 @@ class ActionManager(Stateful):
     (num_envs, dim), raw.
 
     Raises:
-        ConfigurationError: A term is no ActionTerm, or its delay is impossible.
+        ConfigurationError: A term is no ActionTerm, its delay is impossible, or two terms drive one target.
     """
 
     def __init__(self, cfgs: Mapping[str, ActionTermCfg], env: EnvView) -> None:
@@ -55,6 +55,9 @@ class ActionManager(Stateful):
             term = bind_term(cfg, env, f"actions.{name}")
             if not isinstance(term, ActionTerm):
                 raise ConfigurationError(f"actions.{name}: {cfg.func} is not an action term")
+            for other, taken in self.terms.items():
+                if twice := set(taken.target_names) & set(term.target_names):
+                    raise ConfigurationError(f"actions.{name} and actions.{other} both drive {', '.join(twice)}")
             self.terms[name] = term
             if cfg.delay is not None:
                 self._delays[name] = DelayBuffer(cfg.delay, env.rng, term.dim, f"actions.{name}.delay")

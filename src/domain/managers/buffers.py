@@ -72,7 +72,8 @@ class DelayCfg:
     """How late frames arrive, in control steps; the lag is drawn per row at its reset.
 
     ``hold_probability`` is the chance of keeping the old lag where a new one is due,
-    ``update_period`` the steps between redraws (0: at resets only), ``shared`` one lag for all rows.
+    ``update_period`` the steps between redraws (0: at resets only), ``shared`` one lag for all rows,
+    which a reset redraws only if it is of all rows.
     """
 
     min_lag: int = 0
@@ -87,6 +88,8 @@ class DelayCfg:
             raise ConfigurationError(f"{path} lags are {self.min_lag} to {self.max_lag}: need 0 <= min_lag <= max_lag")
         if not 0.0 <= self.hold_probability <= 1.0 or self.update_period < 0:
             raise ConfigurationError(f"{path}: hold_probability lies in [0, 1] and update_period is not negative")
+        if self.hold_probability and not self.update_period:
+            raise ConfigurationError(f"{path}.hold_probability has no effect without an update_period: give one")
 
 
 class DelayBuffer(Stateful):
@@ -107,7 +110,7 @@ class DelayBuffer(Stateful):
         cfg.check(path)
         self._cfg = cfg
         self._span = cfg.max_lag - cfg.min_lag + 1
-        self._draw = rng.reserve(2)
+        self._draw = rng.reserve(2 if cfg.update_period else 0)
         self._reset_draw = rng.reserve(1)
         self._history = CircularBuffer(cfg.max_lag + 1, rng.num_envs, width, rng.device)
         self._lag = self.keep("lag", torch.full((rng.num_envs,), cfg.min_lag, dtype=torch.int64, device=rng.device))
@@ -122,9 +125,10 @@ class DelayBuffer(Stateful):
         self._history.append(frame)
         if self._cfg.update_period:
             self._age += 1
-            held = self._draw.uniform()[:, 1] < self._cfg.hold_probability
+            numbers = self._numbers(self._draw)
+            held = numbers[:, 1] < self._cfg.hold_probability
             due = (self._age % self._cfg.update_period == 0) & ~held
-            set_rows(self._lag, due, self._lags(self._draw))
+            set_rows(self._lag, due, self._lags(numbers))
         return self.peek()
 
     def peek(self) -> Tensor:
@@ -134,15 +138,17 @@ class DelayBuffer(Stateful):
     def backfill(self, frame: Tensor, mask: Tensor) -> None:
         """Start the rows under ``mask`` with ``frame`` everywhere and a new lag."""
         self._history.backfill(frame, mask)
-        set_rows(self._lag, mask, self._lags(self._reset_draw))
-        self._age.masked_fill_(mask, 0)
+        rows = mask & mask.all() if self._cfg.shared else mask
+        set_rows(self._lag, rows, self._lags(self._numbers(self._reset_draw)))
+        self._age.masked_fill_(rows, 0)
 
     def replace_newest(self, frame: Tensor, mask: Tensor) -> None:
         """Correct the newest frame of the rows under ``mask``."""
         self._history.replace_newest(frame, mask)
 
-    def _lags(self, draw: Draw) -> Tensor:
-        numbers = draw.uniform()[:, 0]
-        if self._cfg.shared:
-            numbers = numbers[:1].expand_as(numbers)
-        return (numbers * self._span).to(torch.int64).clamp(max=self._span - 1) + self._cfg.min_lag
+    def _numbers(self, draw: Draw) -> Tensor:
+        numbers = draw.uniform()
+        return numbers[:1].expand_as(numbers) if self._cfg.shared else numbers
+
+    def _lags(self, numbers: Tensor) -> Tensor:
+        return (numbers[:, 0] * self._span).to(torch.int64).clamp(max=self._span - 1) + self._cfg.min_lag

@@ -91,7 +91,7 @@ class EventManager(Stateful):
             if cfg.mode not in allowed:
                 raise ConfigurationError(f"{path} cannot run in mode {cfg.mode}: use {' or '.join(allowed)}")
             if cfg.mode != "interval" and (cfg.interval_s is not None or cfg.is_global_time):
-                raise ConfigurationError(f"{path} has mode {cfg.mode}: interval_s and is_global_time are for mode interval")
+                raise ConfigurationError(f"{path}: interval_s and is_global_time are for mode interval, not {cfg.mode}")
             if cfg.min_steps_between_resets < 0 or (cfg.mode != "reset" and cfg.min_steps_between_resets):
                 raise ConfigurationError(f"{path}.min_steps_between_resets is a count of at least 0, for mode reset")
             self._terms[name] = bind_term(cfg, env, path)

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from domain.errors import ConfigurationError, unknown_name
-from domain.managers.reward import reset_term
 from domain.managers.state import Stateful, set_rows
-from domain.managers.terms import TermCfg, bind_term, probe
+from domain.managers.terms import TermCfg, bind_term, probe, reset_term
 from domain.view import EnvView
 
 Reduction = Literal["mean", "sum", "max", "last"]
@@ -35,45 +34,48 @@ class MetricsManager(Stateful):
         super().__init__()
         self._env = env
         self._terms = {}
-        self._reduce: dict[str, Reduction] = {}
-        self._values: dict[str, Tensor] = {}
         for name, cfg in cfgs.items():
             path = f"metrics.{name}"
             if cfg.reduce not in REDUCTIONS:
                 raise ConfigurationError(f"{path}.reduce: {unknown_name('reduction', cfg.reduce, REDUCTIONS)}")
             self._terms[name] = bind_term(cfg, env, path)
             probe(self._terms[name], path, (env.num_envs,), torch.float32, env)
-            self._reduce[name] = cfg.reduce
-            start = torch.full((env.num_envs,), self._start(name), device=env.device)
-            self._values[name] = self.keep(name, start)
-        self._steps = self.keep_rows("steps", env.num_envs, device=env.device)
+        self.names = tuple(cfgs)
+        is_mean, is_max, self._is_last = (
+            torch.tensor([cfg.reduce == kind for cfg in cfgs.values()], dtype=torch.bool, device=env.device)
+            for kind in ("mean", "max", "last")
+        )
+        self._is_mean, self._is_max = is_mean, is_max
+        self._start = torch.where(is_max, -torch.inf, 0.0)
+        shape = (env.num_envs, len(cfgs))
+        self._values = self.keep("values", self._start.repeat(env.num_envs, 1))
+        self._counts = self.keep_rows("counts", *shape, device=env.device)
+        self.broken = torch.zeros(shape, dtype=torch.bool, device=env.device)
+        """Where the last step's value is not finite, (num_envs, terms); the episode's value skips it."""
 
     def children(self) -> list[tuple[str, object]]:
         """Class terms."""
         return [(f"{name}/term", term) for name, term in self._terms.items()]
 
-    def compute(self, invalid: Tensor) -> None:
-        """Take the step's values of all rows but those under ``invalid`` or not finite."""
-        self._steps += 1.0
-        for name, term in self._terms.items():
-            value, kept = term(), self._values[name]
-            if self._reduce[name] == "max":
-                new = torch.maximum(kept, value)
-            else:
-                new = value if self._reduce[name] == "last" else kept + value
-            set_rows(kept, ~invalid & torch.isfinite(value), new)
+    def compute(self) -> None:
+        """Take the step's finite values."""
+        if not self._terms:
+            return
+        values, kept = torch.stack([term() for term in self._terms.values()], dim=1), self._values
+        new = torch.where(self._is_max, torch.maximum(kept, values), kept + values)
+        new = torch.where(self._is_last, values, new)
+        finite = torch.isfinite(values)
+        kept.copy_(torch.where(finite, new, kept))
+        self._counts += finite
+        torch.logical_not(finite, out=self.broken)
 
-    def episode_values(self) -> dict[str, Tensor]:
-        """Return each metric over the episode so far, (num_envs,)."""
-        steps = self._steps.clamp(min=1.0)
-        return {name: v / steps if self._reduce[name] == "mean" else v for name, v in self._values.items()}
+    def episode_values(self) -> Tensor:
+        """Return each metric over the episode so far, (num_envs, terms)."""
+        return torch.where(self._is_mean, self._values / self._counts.clamp(min=1.0), self._values)
 
     def reset(self, mask: Tensor) -> None:
         """Start the rows under ``mask`` anew."""
-        self._steps.masked_fill_(mask, 0.0)
-        for name, term in self._terms.items():
-            self._values[name].masked_fill_(mask, self._start(name))
+        self._counts.masked_fill_(mask.unsqueeze(1), 0.0)
+        set_rows(self._values, mask, self._start)
+        for term in self._terms.values():
             reset_term(term, mask)
-
-    def _start(self, name: str) -> float:
-        return -torch.inf if self._reduce[name] == "max" else 0.0

@@ -85,7 +85,7 @@ class BiasedNoise(NoiseCfg):
         """Check both parts; the operation is this one's alone."""
         super().check(path)
         if self.noise.operation != "add" or self.bias.operation != "add":
-            raise ConfigurationError(f"{path}: noise and bias are summed first, set operation on the BiasedNoise itself")
+            raise ConfigurationError(f"{path}: noise and bias are summed first, set operation on their BiasedNoise")
         self.noise.check(f"{path}.noise")
         self.bias.check(f"{path}.bias")
 
@@ -165,4 +165,3 @@ class NoiseModel(Stateful):
         """Draw a new bias for the rows under ``mask``."""
         if self._bias is not None:
             set_rows(self._bias, mask, self._bias_source.sample(after_reset=True))
-

@@ -1,5 +1,6 @@
 """Observation groups: compute, noise, clip, scale, delay, history, concatenate."""
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,13 +12,16 @@ from domain.errors import ConfigurationError
 from domain.managers.buffers import CircularBuffer, DelayBuffer, DelayCfg
 from domain.managers.noise import NoiseCfg, NoiseModel
 from domain.managers.state import Stateful
-from domain.managers.terms import Bounds, Ordered, TermCfg, bind_term, probe
+from domain.managers.terms import Ordered, TermCfg, bind_term, parse_numbers, probe, reset_term
 from domain.view import EnvView
 
 
 @dataclass(frozen=True, kw_only=True)
 class ObservationTermCfg(TermCfg):
-    """One term, (num_envs, width), and what happens to it on its way into a group."""
+    """One term, (num_envs, width), and what happens to it on its way into a group.
+
+    A class term is called once a step and again after a commit, so only its ``reset(mask)`` may move its state.
+    """
 
     noise: NoiseCfg | None = None
     clip: tuple[float, float] | None = None
@@ -45,11 +49,16 @@ class _Channel(Stateful):
         self._clip = cfg.clip
         if cfg.clip is not None:
             Ordered().check(cfg.clip, f"{path}.clip")
-        Bounds().check(cfg.scale, f"{path}.scale")
+        if cfg.noise is not None:
+            cfg.noise.check(f"{path}.noise")
+        parse = functools.partial(parse_numbers, device=env.device)
+        scale = parse(cfg.scale, f"{path}.scale")
+        if scale.numel() not in (1, width):
+            raise ConfigurationError(f"{path}.scale has {scale.numel()} columns, the term has {width}")
         self._scale: Tensor | None = None
         if cfg.scale != 1.0:
-            self._scale = torch.tensor(cfg.scale, dtype=torch.float32, device=env.device)
-            env.publish_tunable(f"{path}.scale", self._scale)
+            self._scale = scale
+            env.publish_tunable(f"{path}.scale", scale, parse)
         self._delay = DelayBuffer(cfg.delay, env.rng, width, f"{path}.delay") if cfg.delay else None
         if cfg.history_length < 1:
             raise ConfigurationError(f"{path}.history_length is {cfg.history_length}: it is at least 1")
@@ -155,6 +164,8 @@ class ObservationManager(Stateful):
 
         Rows under ``reset`` start new histories; other written rows have their newest frame corrected.
         """
+        for term in self._sources:
+            reset_term(term, reset)
         raw = [source() for source in self._sources]
         return {
             group: torch.cat([channel.renew(raw[source], written, reset) for _, source, channel in terms], dim=1)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from domain.managers.state import Stateful
-from domain.managers.terms import Bounds, TermCfg, bind_term, check_params, parse_numbers, probe
+from domain.managers.terms import Bounds, TermCfg, bind_term, check_params, parse_numbers, probe, reset_term
 from domain.view import EnvView
 
 
@@ -37,6 +37,9 @@ class RewardManager(Stateful):
         self, cfgs: Mapping[str, RewardTermCfg], env: EnvView, *, scale_by_dt: bool = True, tuned: Collection[str] = ()
     ) -> None:
         super().__init__()
+        for name, cfg in cfgs.items():
+            Bounds().check(cfg.weight, f"rewards.{name}.weight")
+            check_params(cfg.func, cfg.params, f"rewards.{name}")
         self._env = env
         self._scale = env.step_dt if scale_by_dt else 1.0
         kept = {n: c for n, c in cfgs.items() if c.weight != 0.0 or f"rewards.{n}.weight" in tuned}
@@ -44,9 +47,6 @@ class RewardManager(Stateful):
         self.weights = torch.tensor([cfg.weight for cfg in kept.values()], dtype=torch.float32, device=env.device)
         self._terms = {}
         parse = functools.partial(parse_numbers, device=env.device)
-        for name, cfg in cfgs.items():
-            Bounds().check(cfg.weight, f"rewards.{name}.weight")
-            check_params(cfg.func, cfg.params, f"rewards.{name}")
         for i, (name, cfg) in enumerate(kept.items()):
             path = f"rewards.{name}"
             self._terms[name] = bind_term(cfg, env, path)
@@ -83,10 +83,3 @@ class RewardManager(Stateful):
         self.episode_sums.masked_fill_(mask.unsqueeze(1), 0.0)
         for term in self._terms.values():
             reset_term(term, mask)
-
-
-def reset_term(term: object, mask: Tensor) -> None:
-    """Reset a class term that has state of its own."""
-    reset = getattr(term, "reset", None)
-    if reset is not None:
-        reset(mask)

@@ -42,11 +42,15 @@ class Stateful:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Copy values back into the kept tensors. Raises DataError, before anything changes, where they do not fit."""
         check_fits(state, self.state_dict())
+        self.copy_state(state)
+
+    def copy_state(self, state: Mapping[str, Tensor]) -> None:
+        """Copy values that fit into the kept tensors, children's too."""
         for name, tensor in self._kept.items():
             tensor.copy_(state[name])
         for child, part in self.children():
             if isinstance(part, Stateful):
-                part.load_state_dict(select(state, child))
+                part.copy_state(select(state, child))
 
 
 def check_fits(state: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:

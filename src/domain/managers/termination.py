@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from domain.managers.reward import reset_term
 from domain.managers.state import Stateful
-from domain.managers.terms import TermCfg, bind_term, probe
+from domain.managers.terms import TermCfg, bind_term, probe, reset_term
 from domain.view import EnvView
 
 

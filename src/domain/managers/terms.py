@@ -53,9 +53,10 @@ class Ordered:
     def check(self, value: object, path: str) -> None:
         """Raise ConfigurationError for a reversed, non-finite or wrongly sized pair."""
         numbers = _numbers(value, path)
-        if not isinstance(value, tuple | list) or len(value) != 2 or not all(map(math.isfinite, numbers)):
+        is_pair = isinstance(value, tuple | list) and len(value) == len(numbers) == 2
+        if not is_pair or not all(map(math.isfinite, numbers)):
             raise ConfigurationError(f"{path} is {value}: give two finite numbers, low and high")
-        if len(numbers) != 2 or numbers[0] > numbers[1]:
+        if numbers[0] > numbers[1]:
             raise ConfigurationError(f"{path} is {value}: low is above high, swap them")
 
 
@@ -162,9 +163,14 @@ def named(path: str) -> Iterator[None]:
         raise
 
 
-def parse_numbers(
-    value: object, path: str, *, device: torch.device, checks: Sequence[Check] = (Bounds(),)
-) -> Tensor:
+def reset_term(term: object, mask: Tensor) -> None:
+    """Reset a class term that has state of its own."""
+    reset = getattr(term, "reset", None)
+    if reset is not None:
+        reset(mask)
+
+
+def parse_numbers(value: object, path: str, *, device: torch.device, checks: Sequence[Check] = (Bounds(),)) -> Tensor:
     """Return a declared number, or nest of numbers, as a float32 tensor.
 
     Raises:
@@ -201,13 +207,15 @@ def _checks(hint: Any) -> list[Check]:
 
 def _check_value(hint: Any, value: Any, path: str) -> None:
     options = typing.get_args(hint)
-    if value is None and type(None) in options:
-        return
-    if typing.get_origin(hint) is typing.Literal and value not in options:
-        raise ConfigurationError(f"{path}: {unknown_name('choice', str(value), map(str, options))}")
-    for plain in (bool, str):
-        if plain in (hint, *options) and type(value) is not plain and typing.get_origin(hint) is not tuple:
-            raise ConfigurationError(f"{path} is {value!r}: give a {plain.__name__}")
+    if type(None) in options:
+        if value is None:
+            return
+        given = [option for option in options if option is not type(None)]
+        hint = given[0] if len(given) == 1 else hint
+    if typing.get_origin(hint) is typing.Literal and value not in typing.get_args(hint):
+        raise ConfigurationError(f"{path}: {unknown_name('choice', str(value), map(str, typing.get_args(hint)))}")
+    if hint in (bool, int, str) and type(value) is not hint:
+        raise ConfigurationError(f"{path} is {value!r}: give a value of type {hint.__name__}")
     if hint is EntitySelection:
         _check_selector(value, path)
     if _is_tensor(hint):

@@ -1,17 +1,13 @@
 """Action terms on joints: position, relative position, velocity and effort."""
 
-from typing import Annotated
-
 import torch
 from torch import Tensor
 
 from domain.entity import EntitySelection
 from domain.errors import ConfigurationError
 from domain.managers.action import ActionTerm
-from domain.managers.terms import Finite, Ordered
+from domain.managers.terms import Finite, Range
 from domain.view import EnvView
-
-Clip = Annotated[Tensor, Ordered()]
 
 
 class _JointAction(ActionTerm):
@@ -23,10 +19,10 @@ class _JointAction(ActionTerm):
         clip: Lowest and highest target after scale and offset.
 
     Raises:
-        ConfigurationError: A joint has no actuator, or several.
+        ConfigurationError: A joint has no actuator, or several; or there are not as many scales.
     """
 
-    def __init__(self, env: EnvView, *, joints: EntitySelection, scale: Finite, clip: Clip | None = None) -> None:
+    def __init__(self, env: EnvView, *, joints: EntitySelection, scale: Finite, clip: Range | None = None) -> None:
         index = joints.entity.index
         self._entity = joints.entity
         self._ids = joints.joint_ids
@@ -42,6 +38,8 @@ class _JointAction(ActionTerm):
         self._columns = torch.tensor(columns, dtype=torch.int64, device=env.device)
         self.dim = len(columns)
         self.target_names = joints.joint_names
+        if scale.numel() not in (1, self.dim):
+            raise ConfigurationError(f"scale has {scale.numel()} numbers for {self.dim} joints: give 1 or all")
 
     def apply(self, action: Tensor) -> None:
         """Write the targets for ``action``, (num_envs, joints)."""

@@ -95,7 +95,9 @@ class UniformVelocityCommand(CommandTerm):
             total += torch.linalg.vector_norm(self.value[:, columns] - measured, dim=1)
 
     def _turn(self, mask: Tensor) -> None:
-        error = wrap_to_pi(self._target - yaw_of(self._entity.root_quat))
+        # The staged pose: at a reset the state still shows the episode before.
+        quat = self.env.writes.root_pose(self._entity)[:, 3:7]
+        error = wrap_to_pi(self._target - yaw_of(quat))
         low, high = self._spans[2][0], self._spans[2][1]
         rate = (self._stiffness * error).clamp(low, high)
         set_rows(self.value[:, 2], mask & self._has_heading, rate)

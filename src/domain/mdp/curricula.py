@@ -1,10 +1,14 @@
 """Curricula by the global step counter."""
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
 from domain.errors import ConfigurationError
 from domain.view import EnvView
+
+StageValue = float | tuple[float, ...] | Mapping[str, tuple[float, float]]
 
 
 class StagedParameter:
@@ -20,7 +24,7 @@ class StagedParameter:
         ConfigurationError: Unknown target, stages out of order, or a value that the parameter cannot have.
     """
 
-    def __init__(self, env: EnvView, *, target: str, stages: tuple[tuple[int, float | tuple[float, ...]], ...]) -> None:
+    def __init__(self, env: EnvView, *, target: str, stages: tuple[tuple[int, StageValue], ...]) -> None:
         self._env = env
         self._parameter = env.tunable(target)
         starts = [start for start, _ in stages]

@@ -1,11 +1,16 @@
 """Termination terms; each returns (num_envs,) bool."""
 
+import math
+from typing import Annotated
+
 import torch
 from torch import Tensor
 
 from domain.entity import EntitySelection
-from domain.managers.terms import Finite, Positive, Range
+from domain.managers.terms import Bounds, Finite, Range
 from domain.view import EnvView
+
+Tilt = Annotated[Tensor, Bounds(0.0, math.pi, open_low=True)]
 
 
 def time_out(env: EnvView) -> Tensor:
@@ -13,7 +18,7 @@ def time_out(env: EnvView) -> Tensor:
     return env.episode_length >= env.max_episode_length
 
 
-def bad_orientation(env: EnvView, *, limit: Positive, entity: str = "robot") -> Tensor:
+def bad_orientation(env: EnvView, *, limit: Tilt, entity: str = "robot") -> Tensor:
     """End rows whose base z axis is further than ``limit`` rad from the world's."""
     quat = env.entity(entity).root_quat
     up = 1.0 - 2.0 * (quat[:, 1].square() + quat[:, 2].square())

@@ -350,3 +350,38 @@ def test_one_process_prints_nothing_and_imports_neither_git_nor_a_runner() -> No
 
     assert done.stdout == ""
     assert done.stderr.strip() == "imported: False False"
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_cuda_learner_copies_one_observation_in_and_one_action_out_a_step() -> None:
+    example = {"actor": torch.zeros(4, 3), "critic": torch.zeros(4, 5)}
+    learner = RslRlPpo(TINY, example, 2, device=torch.device("cuda", 0), seed=1)
+    iterate(learner)
+    learner.act(observed(0))
+    learner.record(outcome(observed(1)))
+
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        action = learner.act(observed(1))
+        learner.record(outcome(observed(2), truncated=torch.ones(4, dtype=torch.bool)))
+        torch.cuda.synchronize()
+
+    copies = [event.name for event in profile.events() or () if "HtoD" in event.name or "DtoH" in event.name]
+    assert [name[:11] for name in copies] == ["Memcpy HtoD", "Memcpy DtoH"]
+    assert action.device == CPU
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_cuda_learner_is_saved_and_goes_on_with_the_same_noise() -> None:
+    example = {"actor": torch.zeros(4, 3), "critic": torch.zeros(4, 5)}
+    original, resumed = (RslRlPpo(TINY, example, 2, device=torch.device("cuda", 0), seed=seed) for seed in (1, 9))
+    iterate(original)
+    file = io.BytesIO()
+    torch.save(original.state_dict(), file)
+    expected = original.act(observed(1))
+    file.seek(0)
+
+    resumed.load_state_dict(torch.load(file, weights_only=True, map_location="cpu"))
+
+    torch.testing.assert_close(resumed.act(observed(1)), expected)

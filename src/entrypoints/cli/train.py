@@ -1,0 +1,121 @@
+"""``unilab train``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from entrypoints.cli.options import DEFAULT_RUNS, Device, NumEnvs, RunsDir, Seed, Sim
+
+if TYPE_CHECKING:
+    from application.onpolicy import TrainSummary
+    from application.planning import Plan
+    from application.ports import Run
+    from domain.env import ManagerBasedRlEnv
+    from entrypoints.training import TrainOptions
+
+_SETTINGS = {"num_envs": "train.num_envs", "iterations": "train.iterations", "seed": "train.seed"}
+
+
+def train(
+    task: Annotated[str | None, typer.Argument(help="Name of a task; 'unilab tasks' lists them.")] = None,
+    algo: Annotated[str | None, typer.Option("--algo", help="Algorithm; ppo where left out.")] = None,
+    sim: Sim = None,
+    device: Device = None,
+    num_envs: NumEnvs = None,
+    iterations: Annotated[int | None, typer.Option("--iterations", help="Rollouts and updates in all.")] = None,
+    seed: Seed = None,
+    run_name: Annotated[str | None, typer.Option("--run-name", help="Ends the run folder's name.")] = None,
+    resume: Annotated[
+        str | None, typer.Option("--resume", help="Run to continue: a folder, the end of its path, or its name.")
+    ] = None,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set any value of the configuration.")
+    ] = None,
+    logger: Annotated[
+        str, typer.Option("--logger", help="Where metrics go beside the run: none, tensorboard.")
+    ] = "none",
+    runs_dir: RunsDir = DEFAULT_RUNS,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but the end.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the whole configuration and stop.")] = False,
+) -> None:
+    """Train a policy and keep it, with its configuration and metrics, in a run folder.
+
+    unilab train cartpole_swingup --num-envs 256 --iterations 150
+
+    unilab train go2_flat --set ppo.learning_rate=5e-4 --set rewards.action_rate.weight=-0.01
+
+    unilab train --resume cartpole_swingup/ppo/2026-11-30_10-00-00-seed1 --iterations 300
+    """
+    from entrypoints.training import TrainOptions
+
+    given = {"num_envs": num_envs, "iterations": iterations, "seed": seed}
+    options = TrainOptions(
+        task=task,
+        algo=algo,
+        sim=sim,
+        device=device,
+        settings={_SETTINGS[name]: value for name, value in given.items() if value is not None},
+        overrides=overrides or (),
+        run_name=run_name,
+        resume=resume,
+        logger=logger,
+        quiet=quiet,
+    )
+    _train(options, runs_dir, dry_run)
+
+
+def _train(options: "TrainOptions", runs_dir: Path, dry_run: bool) -> None:
+    from application.onpolicy import StopFlag
+    from entrypoints.cli.interrupt import INTERRUPTED, stops_on_interrupt
+    from entrypoints.composition import make_container
+    from entrypoints.training import Reports, plan_training, run_training
+
+    container = make_container(runs_dir)
+    job = plan_training(container, options)
+    if dry_run:
+        _print_whole(job.plan)
+        return
+
+    def started(run: "Run", env: "ManagerBasedRlEnv") -> None:
+        if not options.quiet:
+            _print_start(job.plan, run, env)
+
+    stop = StopFlag()
+    with stops_on_interrupt(stop):
+        reports = Reports(started=started, warn=lambda line: typer.echo(f"warning: {line}", err=True))
+        run, summary = run_training(container, job, stop=stop, reports=reports)
+    if run is not None:
+        _print_end(run.path, summary)
+    if summary.stopped:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _print_whole(plan: "Plan") -> None:
+    import yaml
+
+    typer.echo(yaml.safe_dump(plan.config.values, sort_keys=False, default_flow_style=None, width=120), nl=False)
+
+
+def _print_start(plan: "Plan", run: "Run", env: "ManagerBasedRlEnv") -> None:
+    from entrypoints.cli.display import short_config
+
+    config, cfg = plan.config, plan.config.task.env
+    widths = ", ".join(f"{group} {width}" for group, width in env.observations.widths.items())
+    typer.echo(f"task {config.task.name}, {config.choices.algo} on {config.choices.device}, {config.choices.sim}")
+    typer.echo(
+        f"control {1.0 / cfg.step_dt:g} Hz, physics {1.0 / cfg.sim_dt:g} Hz, "
+        f"episodes of {cfg.max_episode_length} steps; observations {widths}; actions {env.actions.dim}"
+    )
+    typer.echo(short_config(config.values))
+    typer.echo(f"run {run.path}")
+
+
+def _print_end(path: Path, summary: "TrainSummary") -> None:
+    what = "stopped" if summary.stopped else "finished"
+    reward = summary.metrics.get("episode/return")
+    shown = "" if reward is None else f", return {reward:.2f}"
+    typer.echo(f"{what} at iteration {summary.iteration}, {summary.env_steps:,} env steps{shown}")
+    if summary.checkpoint is not None:
+        typer.echo(f"checkpoint {summary.checkpoint}")
+        typer.echo(f"evaluate it: unilab eval {path}")

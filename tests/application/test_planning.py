@@ -1,0 +1,117 @@
+"""What is refused before anything is built, and what a plan holds."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from adapters.mujoco.capabilities import CAPABILITIES
+from application.planning import Request, Surroundings, fitting_simulators, make_plan, resolve_device
+from application.tasks.registry import TASKS
+from domain.errors import CapabilityError, ConfigurationError, DeviceError
+from tests.support.many_options import MANY_OPTIONS
+
+
+def surroundings(*, devices: Sequence[str] = ("cpu",), **changes: Any) -> Surroundings:
+    capabilities = dataclasses.replace(CAPABILITIES, **changes)
+    return Surroundings(
+        tasks={**TASKS, "many_options": MANY_OPTIONS}, simulators={"mujoco": capabilities}, devices=devices
+    )
+
+
+def request(task: str = "go2_flat", **changes: Any) -> Request:
+    return dataclasses.replace(Request(task=task, algo="ppo", sim="mujoco"), **changes)
+
+
+def test_a_plan_holds_the_resolved_values_scene_and_device() -> None:
+    settings = {"train.num_envs": 16}
+
+    plan = make_plan(request(settings=settings, overrides=["rewards.action_rate.weight=-1"]), surroundings())
+
+    assert plan.config.task.train.num_envs == 16
+    assert plan.config.task.env.rewards["action_rate"].weight == -1.0
+    assert plan.device == torch.device("cpu")
+    assert plan.scene.index.timestep == plan.config.task.env.sim_dt
+
+
+def test_saved_values_take_the_place_of_the_declaration() -> None:
+    saved = make_plan(request(overrides=["env.decimation=3"]), surroundings()).config.values
+
+    plan = make_plan(request(saved=saved, settings={"train.seed": 9}), surroundings())
+
+    assert (plan.config.task.env.decimation, plan.config.task.train.seed) == (3, 9)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"task": "go2_flt"}, "unknown task 'go2_flt': did you mean 'go2_flat'"),
+        ({"algo": "pp0"}, "unknown algorithm 'pp0': did you mean 'ppo'"),
+        ({"algo": "sac"}, "algorithm 'sac' is not in this version for task 'go2_flat': use ppo"),
+        ({"algo": "appo"}, "algorithm 'appo' is not in this version"),
+        ({"sim": "mujoko"}, r"unknown simulator 'mujoko': did you mean 'mujoco'. \(known: mujoco\)"),
+        ({"overrides": ["training.num_gpus=2"]}, "training.num_gpus does not exist here"),
+        ({"settings": {"train.num_envs": 0}}, "train.num_envs is 0"),
+        ({"settings": {"train.seed": 1}, "overrides": ["train.seed=2"]}, "train.seed is set twice"),
+    ],
+)
+def test_a_wrong_request_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        make_plan(request(**changes), surroundings())
+
+
+def test_a_sensor_that_the_simulator_lacks_is_named_with_both() -> None:
+    around = surroundings(sensor_types=CAPABILITIES.sensor_types - {"contact"})
+
+    with pytest.raises(CapabilityError, match=r"task 'go2_flat' reads sensor '.*' of type contact.* 'mujoco'"):
+        make_plan(request(), around)
+
+
+def test_a_model_field_that_the_simulator_lacks_is_named_with_task_and_term() -> None:
+    around = surroundings(model_fields=frozenset())
+
+    with pytest.raises(CapabilityError, match=r"task 'many_options' varies body_mass .*events.place.* 'mujoco'"):
+        make_plan(request("many_options"), around)
+
+
+def test_only_simulators_that_fit_a_task_are_listed() -> None:
+    weak = dataclasses.replace(CAPABILITIES, model_fields=frozenset())
+
+    assert fitting_simulators(MANY_OPTIONS, {"weak": weak, "mujoco": CAPABILITIES}) == ["mujoco"]
+
+
+@pytest.mark.parametrize(
+    ("name", "devices", "found"),
+    [
+        ("auto", ["cpu"], "cpu"),
+        ("auto", ["cpu", "mps"], "cpu"),
+        ("auto", ["cpu", "cuda:0", "cuda:1"], "cuda:0"),
+        ("cuda", ["cpu", "cuda:0"], "cuda:0"),
+        ("cuda:1", ["cpu", "cuda:0", "cuda:1"], "cuda:1"),
+        ("mps", ["cpu", "mps"], "mps"),
+    ],
+)
+def test_a_device_is_found(name: str, devices: list[str], found: str) -> None:
+    assert resolve_device(name, surroundings(devices=devices)) == found
+
+
+def test_each_of_several_ranks_takes_its_own_cuda_device() -> None:
+    around = dataclasses.replace(surroundings(devices=["cpu", "cuda:0", "cuda:1"]), world_size=2)
+
+    assert resolve_device("auto", around) == "cuda"
+
+
+@pytest.mark.parametrize("name", ["cuda", "cuda:3", "gpu", "xpu", "mps", "CPU", ""])
+def test_a_device_that_is_not_there_is_refused_with_those_that_are(name: str) -> None:
+    with pytest.raises(DeviceError, match=f"device '{name}' is not on this machine: use auto, cpu"):
+        resolve_device(name, surroundings())
+
+
+def test_several_ranks_are_refused_where_the_algorithm_has_one_device() -> None:
+    entry = dataclasses.replace(MANY_OPTIONS, algorithms=("ppo", "sac"))
+    around = dataclasses.replace(surroundings(), tasks={"many_options": entry}, world_size=2)
+
+    with pytest.raises(ConfigurationError, match="algorithm 'sac' learns on one device and WORLD_SIZE is 2"):
+        make_plan(request("many_options", algo="sac"), around)

@@ -1,0 +1,71 @@
+"""The gait clock."""
+
+import pytest
+import torch
+
+from domain.managers.command import CommandTermCfg
+from domain.locomotion.gait import GaitClock
+from domain.env import ManagerBasedRlEnv
+from domain.errors import ConfigurationError
+from tests.support.fake_backend import FakeBackend
+from tests.support.small_env import make_env, mask, step
+
+
+def env(num_envs: int = 4, *, random_start: bool = False, frequency: float = 2.0) -> ManagerBasedRlEnv:
+    params = {"frequency": frequency, "offsets": (0.0, 0.5), "random_start": random_start}
+    clock = CommandTermCfg(func=GaitClock, params=params, resampling_time_s=(10.0, 10.0))
+    return make_env(backend=FakeBackend(num_envs), commands={"gait": clock})
+
+
+def test_feet_start_at_their_offsets_and_wrap_at_1() -> None:
+    made = env()
+    assert made.view.command("gait")[0].tolist() == [0.0, 0.5]
+
+    step(made, 15)
+
+    # 15 steps of 0.02 s at 2 Hz are 0.6 cycles.
+    torch.testing.assert_close(made.view.command("gait")[0], torch.tensor([0.6, 0.1]), atol=1e-5, rtol=0)
+
+
+def test_resets_of_other_rows_leave_a_phase_alone() -> None:
+    """FR-08: one step a step, whatever env 0 does."""
+    made = env()
+    for number in range(1, 21):
+        made.reset(mask(1, 0, 0, 0))
+        step(made)
+        expected = (0.04 * number) % 1.0
+        torch.testing.assert_close(
+            made.view.command("gait")[1:, 0], torch.full((3,), expected), atol=1e-5, rtol=0
+        )
+
+
+def test_a_random_start_is_drawn_for_reset_rows_only() -> None:
+    made = env(random_start=True)
+    before = made.view.command("gait").clone()
+    assert len(set(before[:, 0].tolist())) == 4
+
+    made.reset(mask(1, 0, 0, 0))
+
+    changed = (made.view.command("gait") != before).any(dim=1)
+    assert changed.tolist() == [True, False, False, False]
+
+
+def test_without_a_random_start_a_reset_leaves_the_clock_running() -> None:
+    made = env()
+    step(made, 3)
+    before = made.view.command("gait").clone()
+    made.reset()
+
+    assert torch.equal(made.view.command("gait"), before)
+
+
+def test_phases_stay_below_1() -> None:
+    made = env(frequency=24.99)
+    for _ in range(50):
+        step(made)
+        assert ((made.view.command("gait") >= 0.0) & (made.view.command("gait") < 1.0)).all()
+
+
+def test_a_negative_frequency_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="commands.gait.params.frequency is -1.0"):
+        env(frequency=-1.0)

@@ -1,0 +1,42 @@
+"""What commands share: surroundings as they really are, and an environment with one Torch thread."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from application.planning import Request, make_plan
+from domain.errors import DeviceError
+from entrypoints.composition import build_env, look_around, make_container
+
+
+def test_the_surroundings_are_this_machine_s(tmp_path: Path) -> None:
+    around = look_around(make_container(tmp_path))
+
+    assert set(around.tasks) >= {"cartpole_balance", "cartpole_swingup", "go2_flat"}
+    assert set(around.simulators) == {"mujoco"}
+    assert around.devices[0] == "cpu"
+    assert around.world_size == 1
+
+
+@pytest.mark.parametrize("text", ["two", "0", "-1", ""])
+def test_a_world_size_that_is_no_count_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("WORLD_SIZE", text)
+
+    with pytest.raises(DeviceError, match=f"WORLD_SIZE is '{text}', not a whole number from 1"):
+        look_around(make_container(tmp_path))
+
+
+def test_ranks_have_random_streams_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    container = make_container(tmp_path)
+    request = Request(task="cartpole_balance", algo="ppo", sim="mujoco", settings={"train.num_envs": 4})
+    plan = make_plan(request, look_around(container))
+    first = {}
+    for rank in ("0", "1"):
+        monkeypatch.setenv("RANK", rank)
+        env = build_env(container, plan, plan.config.task.env)
+        first[rank] = env.reset()["actor"]
+        env.close()
+
+    assert not torch.equal(first["0"], first["1"])
+    assert torch.get_num_threads() == 1
