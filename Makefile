@@ -49,7 +49,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 demo: setup
-	$(BIN)/unilab train cartpole_swingup --algo ppo --num-envs 256 --iterations 150 --seed 1 --run-name demo
+	$(BIN)/unilab train cartpole_swingup --algo ppo --num-envs 256 --iterations 150 --seed 7 --run-name demo
 	run="$$($(BIN)/unilab runs --latest cartpole_swingup)" && \
 		$(BIN)/unilab eval "$$run" --episodes 20 --baselines --video "$$run/videos/demo.mp4"
 

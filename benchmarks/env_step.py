@@ -29,6 +29,7 @@ from adapters.mujoco.engine import batch as engine_batch
 from application.robots.scene import SceneModel
 from application.tasks.registry import TASKS
 from domain.env import ManagerBasedRlEnv
+from domain.managers.state import select
 
 
 @dataclass
@@ -92,8 +93,7 @@ class RawPhysics:
         self._batch = engine_batch.Batch(model, env.num_envs, threads)
         self._ctrl = self._batch.bind("ctrl")
         self._substeps = env.cfg.decimation
-        fields = [n.removeprefix("fields/") for n in env.view.writes.state_dict()]
-        self._fields = {name: self._batch.expand(name) for name in fields}
+        self._fields = {name: self._batch.expand(name) for name in select(env.view.writes.state_dict(), "fields")}
 
     def load(self, state: Tensor, fields: dict[str, Tensor], control: Tensor) -> None:
         """Take over what the environment's step began with."""
@@ -134,8 +134,11 @@ def main() -> None:
     raw = RawPhysics(scene, env, threads)
     env.reset()
     generator = torch.Generator().manual_seed(0)
-    # Small actions: a robot that stands and stumbles, as in training, instead of one that lies on the floor.
-    act = lambda: 0.3 * torch.randn(options.num_envs, env.actions.dim, generator=generator)  # noqa: E731
+
+    def act() -> Tensor:
+        # Small actions: a robot that stands and stumbles, as in training, instead of one that lies on the floor.
+        return 0.3 * torch.randn(options.num_envs, env.actions.dim, generator=generator)
+
     for _ in range(options.warmup):
         env.step(act())
     backend.physics_s = backend.commit_s = env.reset_s = 0.0
@@ -145,7 +148,7 @@ def main() -> None:
         for _ in range(options.pairs):
             action = act()
             before = backend.snapshot()
-            fields = {n.removeprefix("fields/"): t for n, t in env.view.writes.state_dict().items()}
+            fields = select(env.view.writes.state_dict(), "fields")
             env_clock.time(lambda: env.step(action))  # noqa: B023
             raw.load(before["state"], fields, backend.control)
             raw_clock.time(raw.step)

@@ -54,6 +54,8 @@ class Plan:
     config: ResolvedConfig
     scene: SceneModel
     device: torch.device
+    world_size: int
+    """Ranks that learn together."""
 
 
 def make_plan(request: Request, around: Surroundings) -> Plan:
@@ -79,7 +81,7 @@ def make_plan(request: Request, around: Surroundings) -> Plan:
     config = from_values(entry, values)
     scene = config.task.scene(config.task.env.sim_dt)
     check_capabilities(config, scene, around.simulators[request.sim])
-    return Plan(config=config, scene=scene, device=torch.device(device))
+    return Plan(config=config, scene=scene, device=torch.device(device), world_size=around.world_size)
 
 
 def known_task(name: str, tasks: Mapping[str, TaskEntry]) -> TaskEntry:

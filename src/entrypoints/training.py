@@ -136,6 +136,7 @@ def run_training(
 
     Raises:
         UnilabError: What is built refuses its settings (nothing has been written then), or training failed.
+        KeyboardInterrupt: ``stop`` was requested before the first iteration; nothing has been written.
     """
     plan, choices = job.plan, job.plan.config.choices
     env = build_env(container, plan, plan.config.task.env)
@@ -144,6 +145,9 @@ def run_training(
         if job.payload is not None:
             # Done again by the training loop; here a misfit is found while the run is untouched.
             learner.load_state_dict(saved_learner(job.payload))
+        if stop.requested:
+            # Asked while everything was being built: there is nothing to save, so nothing is written.
+            raise KeyboardInterrupt
         run = _open_run(container, job) if learner.writes_run else None
         if run is not None:
             simulator(container, choices.sim).log_to(run.path)

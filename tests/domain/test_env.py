@@ -7,12 +7,12 @@ import torch
 
 from domain.env import ManagerBasedRlEnv
 from domain.errors import ConfigurationError, SimulationError
-from domain.locomotion.rewards import FeetContactMatchesGait
 from domain.managers.action import ActionTermCfg
 from domain.managers.event import EventTermCfg
 from domain.managers.metrics import MetricsTermCfg
 from domain.managers.observation import ObservationGroupCfg
 from domain.mdp import actions, observations, resets
+from domain.mdp.rewards import vertical_velocity_l2
 from tests.support.fake_backend import DEFAULT_QPOS, FakeBackend
 from tests.support.full_task import ALL
 from tests.support.small_env import (
@@ -60,16 +60,13 @@ def test_control_steps_of_an_episode_are_rounded_up() -> None:
     assert make_cfg(episode_length_s=1e-12).max_episode_length == 1
 
 
-def test_a_reward_on_a_missing_sensor_is_refused_by_name() -> None:
+def test_a_missing_sensor_is_refused_by_name() -> None:
     """FR-58: no zeros as a stand-in."""
-    params = {"clock": "gait", "sensors": ("front_contact",), "threshold": 0.5, "stance": 0.6}
+    group = ObservationGroupCfg(terms={"x": observation(observations.sensor, params={"sensor": "front_contact"})})
 
-    with pytest.raises(ConfigurationError, match="rewards.air: unknown command 'gait'"):
-        make_env(rewards={"air": reward(FeetContactMatchesGait, **params)})
+    with pytest.raises(ConfigurationError, match="rewards.lift: unknown sensor 'front_contact'"):
+        make_env(rewards={"lift": reward(vertical_velocity_l2, sensor="front_contact")})
     with pytest.raises(ConfigurationError, match="observations.actor.terms.x: unknown sensor 'front_contact'"):
-        group = ObservationGroupCfg(
-            terms={"x": observation(observations.sensor, params={"sensor": "front_contact"})}
-        )
         make_env(observations={"actor": group})
 
 
@@ -94,7 +91,7 @@ def test_rows_of_a_reset_are_a_bool_mask(rows: Any) -> None:
 def test_a_refused_mask_leaves_the_random_stream_alone() -> None:
     env, other = make_env(actions=EFFORT), make_env(actions=EFFORT)
     with pytest.raises(ConfigurationError):
-        env.reset(torch.zeros(5), seed=9)  # type: ignore[arg-type]
+        env.reset(torch.zeros(5), seed=9)
 
     assert torch.equal(env.state_dict()["rng/generator"], other.state_dict()["rng/generator"])
 
@@ -166,9 +163,13 @@ def test_the_first_observation_after_a_reset_shows_the_new_state() -> None:
         observations={"actor": foot},
         terminations={"fall": ends(fails_at, row=0, step=2)},
     )
-    for result in (step(env, 2).observations, env.reset(mask(0, 1))):
-        forward = env.view.state.qpos[:, 0] + env.view.state.qpos[:, 7]  # base plus hip, in the fake robot
-        torch.testing.assert_close(result["actor"][:, 0], forward)
+    robot = env.view.entity("robot")
+    for row in (0, 1):
+        before = float(robot.root_pos[row, 0])
+        shown = (step(env, 2).observations if row == 0 else env.reset(mask(0, 1)))["actor"][row, 0]
+        # The fake robot's left foot is as far in front of the base as its hip is turned.
+        torch.testing.assert_close(shown, robot.root_pos[row, 0] + robot.joint_pos[row, 0])
+        assert shown - before != robot.joint_pos[row, 0]
 
 
 def test_staggered_episodes_spread_the_first_time_outs() -> None:
@@ -214,6 +215,15 @@ def test_a_staggered_row_counts_the_steps_it_really_took() -> None:
     assert dict(zip(summary.names, summary.values.tolist(), strict=True))["episode/length"] < 35.0
 
 
+def test_the_length_of_an_episode_starts_anew_with_it() -> None:
+    env = make_env(terminations=LIMIT, episode_length_s=0.06)
+    step(env, 6)
+    summary = env.drain_episodes()
+    values = dict(zip(summary.names, summary.values.tolist(), strict=True))
+
+    assert (values["episode/count"], values["episode/length"]) == (4.0, 3.0)
+
+
 def test_an_explicit_reset_is_not_logged_as_an_episode() -> None:
     env = make_env()
     step(env, 3)
@@ -228,9 +238,7 @@ def test_results_do_not_alias_the_environment() -> None:
     kept = [before.reward.clone(), before.terminated.clone(), before.observations["actor"].clone()]
     step(env)
 
-    for value, expected in zip(
-        (before.reward, before.terminated, before.observations["actor"]), kept, strict=True
-    ):
+    for value, expected in zip((before.reward, before.terminated, before.observations["actor"]), kept, strict=True):
         assert torch.equal(value, expected)
     before.observations["actor"].fill_(99.0)
     assert env.observations.current["actor"].max() < 99.0

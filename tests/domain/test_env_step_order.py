@@ -4,12 +4,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from domain.locomotion.gait import GaitClock
 from domain.managers.command import CommandTerm, CommandTermCfg
 from domain.managers.event import EventTermCfg
 from domain.managers.observation import ObservationGroupCfg
 from domain.managers.state import set_rows
 from domain.mdp import observations, resets
-from domain.locomotion.gait import GaitClock
 from domain.rng import Draw
 from domain.view import EnvView
 from tests.support.fake_backend import FakeBackend
@@ -27,9 +27,7 @@ from tests.support.small_env import (
     step,
 )
 
-GAIT = CommandTermCfg(
-    func=GaitClock, params={"frequency": 1.0, "offsets": (0.0,)}, resampling_time_s=(10.0, 10.0)
-)
+GAIT = CommandTermCfg(func=GaitClock, params={"frequency": 1.0, "offsets": (0.0,)}, resampling_time_s=(10.0, 10.0))
 
 
 def phase(env: EnvView) -> Tensor:
@@ -98,9 +96,7 @@ def test_a_step_is_rewarded_and_measured_under_the_command_it_was_flown_with() -
 
 def test_a_done_row_is_not_redrawn_before_its_final_observation() -> None:
     count = CommandTermCfg(func=Count, resampling_time_s=(0.02, 0.02))
-    shown = ObservationGroupCfg(
-        terms={"c": observation(observations.generated_command, params={"command": "count"})}
-    )
+    shown = ObservationGroupCfg(terms={"c": observation(observations.generated_command, params={"command": "count"})})
     env = make_env(
         commands={"count": count},
         observations={"actor": shown},
@@ -155,6 +151,24 @@ def test_observations_after_a_push_show_the_pushed_state_and_final_ones_the_true
     moved = second.observations["actor"][0, 3] - second.final_observations["actor"][0, 3]
     torch.testing.assert_close(moved, torch.tensor(1.0))
     torch.testing.assert_close(second.observations["actor"][0, :3], first.observations["actor"][0, 3:])
+
+
+def test_events_leave_rows_alone_that_are_done_or_broken() -> None:
+    seen: list[list[bool]] = []
+
+    def watch(env: EnvView, rows: Tensor) -> None:
+        seen.append(rows.tolist())
+
+    backend = FakeBackend(3)
+    backend.break_row(2, 2)
+    env = make_env(
+        backend=backend,
+        events={"watch": EventTermCfg(func=watch, mode="step")},
+        terminations={"fall": ends(fails_at, row=0, step=2)},
+    )
+    step(env, 3)
+
+    assert seen == [[True, True, True], [False, True, False], [True, True, True]]
 
 
 def test_time_outs_end_after_exactly_the_limit() -> None:

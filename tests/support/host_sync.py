@@ -29,6 +29,9 @@ class HostSyncError(AssertionError):
 class ForbidHostSync(TorchDispatchMode):
     """Fail on every operation that hands data to the host, unless an allowed file asked for it."""
 
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
     def __torch_dispatch__(
         self,
         func: Any,

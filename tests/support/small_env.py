@@ -61,8 +61,9 @@ def nan_at(env: EnvView, *, row: int, step: int, value: float = 1.0) -> Tensor:
 
 
 def nan_column_at(env: EnvView, *, row: int, step: int) -> Tensor:
-    """Observe the episode's age, but NaN in one row of one global step."""
-    return (nan_at(env, row=row, step=step) * age(env)).unsqueeze(1)
+    """Observe the episode's age, but NaN in one row that reaches this age at this global step."""
+    breaks = (torch.arange(env.num_envs) == row) & (env.step_count == step) & (env.episode_length == step)
+    return torch.where(breaks, torch.nan, age(env)).unsqueeze(1)
 
 
 def fails_at(env: EnvView, *, row: int, step: int) -> Tensor:

@@ -1,5 +1,6 @@
 """``unilab train``."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,8 +34,8 @@ def train(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set any value of the configuration.")
     ] = None,
     logger: Annotated[
-        str, typer.Option("--logger", help="Where metrics go beside the run: none, tensorboard.")
-    ] = "none",
+        str, typer.Option("--logger", help="Where metrics go beside metrics.jsonl: tensorboard or none.")
+    ] = "tensorboard",
     runs_dir: RunsDir = DEFAULT_RUNS,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but the end.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the whole configuration and stop.")] = False,
@@ -82,7 +83,8 @@ def _train(options: "TrainOptions", runs_dir: Path, dry_run: bool) -> None:
             _print_start(job.plan, run, env)
 
     stop = StopFlag()
-    with stops_on_interrupt(stop):
+    # Ranks that stopped after different iterations would wait for each other for ever.
+    with stops_on_interrupt(stop) if job.plan.world_size == 1 else nullcontext():
         reports = Reports(started=started, warn=lambda line: typer.echo(f"warning: {line}", err=True))
         run, summary = run_training(container, job, stop=stop, reports=reports)
     if run is not None:

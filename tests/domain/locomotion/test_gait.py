@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from domain.managers.command import CommandTermCfg
-from domain.locomotion.gait import GaitClock
 from domain.env import ManagerBasedRlEnv
 from domain.errors import ConfigurationError
+from domain.locomotion.gait import GaitClock
+from domain.managers.command import CommandTermCfg
 from tests.support.fake_backend import FakeBackend
 from tests.support.small_env import make_env, mask, step
 
@@ -34,9 +34,7 @@ def test_resets_of_other_rows_leave_a_phase_alone() -> None:
         made.reset(mask(1, 0, 0, 0))
         step(made)
         expected = (0.04 * number) % 1.0
-        torch.testing.assert_close(
-            made.view.command("gait")[1:, 0], torch.full((3,), expected), atol=1e-5, rtol=0
-        )
+        torch.testing.assert_close(made.view.command("gait")[1:, 0], torch.full((3,), expected), atol=1e-5, rtol=0)
 
 
 def test_a_random_start_is_drawn_for_reset_rows_only() -> None:

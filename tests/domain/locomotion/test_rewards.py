@@ -54,7 +54,8 @@ def test_a_missing_sensor_is_named_at_construction() -> None:
 
 
 @pytest.mark.parametrize(
-    ("func", "sensor", "params"), [(FeetContactMatchesGait, "left_contact", CONTACT), (SwingFeetHeight, "left_pos", SWING)]
+    ("func", "sensor", "params"),
+    [(FeetContactMatchesGait, "left_contact", CONTACT), (SwingFeetHeight, "left_pos", SWING)],
 )
 def test_each_foot_of_the_clock_needs_a_sensor(func: Any, sensor: str, params: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match="rewards.r: 1 sensors for the 2 feet of the clock"):

@@ -49,7 +49,8 @@ def test_the_last_three_actions_are_kept() -> None:
     for number in (1.0, 2.0, 3.0):
         actions.process(torch.full((2, 3), number))
 
-    assert (view.action[0, 0], view.previous_action[0, 0], view.action_before_previous[0, 0]) == (3.0, 2.0, 1.0)
+    histories = (view.action, view.previous_action, view.action_before_previous)
+    assert [float(history[0, 0]) for history in histories] == [3.0, 2.0, 1.0]
 
 
 def test_a_reset_zeroes_the_histories_of_its_rows() -> None:

@@ -1,5 +1,6 @@
 """When events fire, and for which rows."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -107,7 +108,7 @@ def test_intervals_lie_in_their_range_of_steps(low: int, more: int, seed: int) -
         if any(rows[0] for rows in Mark.calls):
             fired.append(number)
 
-    gaps = [later - earlier for earlier, later in zip(fired, fired[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in pairwise(fired)]
     assert gaps
     assert all(low <= gap <= low + more for gap in gaps)
 
@@ -188,7 +189,7 @@ def test_a_mode_that_the_term_does_not_support_is_refused() -> None:
 
 
 def test_a_host_skips_an_interval_that_is_not_due_and_a_device_does_not() -> None:
-    counts = []
+    counts: list[int] = []
 
     class Count(Mark):
         def __call__(self, rows: Tensor) -> None:

@@ -26,12 +26,10 @@ def value(num_envs: int = MANY) -> Tensor:
     return torch.tensor([[1.0, 10.0]]).repeat(num_envs, 1)
 
 
-@pytest.mark.parametrize(
-    ("operation", "expected"), [("add", [3.0, 12.0]), ("scale", [2.0, 20.0]), ("abs", [2.0, 2.0])]
-)
+@pytest.mark.parametrize(("operation", "expected"), [("add", [3.0, 12.0]), ("scale", [2.0, 20.0]), ("abs", [2.0, 2.0])])
 def test_an_operation_adds_scales_or_replaces(operation: str, expected: list[float]) -> None:
     """FR-48."""
-    noise, _ = model(dataclasses.replace(ConstantNoise(value=2.0), operation=operation), num_envs=2)  # type: ignore[type-var, arg-type]
+    noise, _ = model(dataclasses.replace(ConstantNoise(value=2.0), operation=operation), num_envs=2)  # type: ignore[arg-type]
 
     assert noise(value(2)).tolist() == [expected, expected]
 

@@ -30,7 +30,7 @@ from tests.support.small_env import make_view
 ALL = EntitySelector()
 
 
-def term(
+def term(  # noqa: PLR0913
     env: EnvView,
     *,
     share: Fraction,

@@ -89,7 +89,7 @@ def test_the_clip_comes_last() -> None:
         ({"scale": float("nan")}, "scale is nan"),
     ],
 )
-def test_impossible_parameters_are_refused(params: dict[str, object], match: str) -> None:
+def test_impossible_parameters_are_refused(params: dict[str, Any], match: str) -> None:
     with pytest.raises(ConfigurationError, match=f"actions.a.*{match}"):
         manager(actions.JointEffortAction, **params)
 

@@ -22,9 +22,7 @@ HEADING: dict[str, Any] = {"heading": (1.0, 1.0), "heading_share": 1.0, "heading
 def manager(num_envs: int = MANY, **params: Any) -> tuple[CommandManager, EnvView]:
     view = make_view(num_envs)
     ranges = {"lin_vel_x": (0.5, 1.0), "lin_vel_y": (-0.5, 0.5), "ang_vel_z": (-2.0, 2.0), "standing_share": 0.0}
-    cfg = CommandTermCfg(
-        func=UniformVelocityCommand, params={**ranges, **params}, resampling_time_s=(10.0, 10.0)
-    )
+    cfg = CommandTermCfg(func=UniformVelocityCommand, params={**ranges, **params}, resampling_time_s=(10.0, 10.0))
     commands = CommandManager({"twist": cfg}, view)
     draw_block(view)
     view.writes.begin_step()

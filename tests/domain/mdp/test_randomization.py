@@ -27,9 +27,7 @@ def run(func: Any, *, num_envs: int = 2, resets: int = 0, mode: Any = "reset", *
 
 def test_scaling_at_100_resets_does_not_compound() -> None:
     """FR-55."""
-    backend = run(
-        rand.RandomizePdGains, resets=100, kp=(1.1, 1.1), kd=(1.0, 1.0), actuators=ALL, operation="scale"
-    )
+    backend = run(rand.RandomizePdGains, resets=100, kp=(1.1, 1.1), kd=(1.0, 1.0), actuators=ALL, operation="scale")
 
     torch.testing.assert_close(backend.effective_field("actuator_gainprm")[:, :, 0], torch.full((2, 3), 22.0))
 
@@ -109,7 +107,12 @@ def test_masses_stay_above_zero() -> None:
 
 def test_a_log_uniform_draw_is_even_in_the_logarithm() -> None:
     backend = run(
-        rand.RandomizeBodyMass, num_envs=2000, mass=(0.01, 100.0), bodies=TRUNK, operation="abs", distribution="log_uniform"
+        rand.RandomizeBodyMass,
+        num_envs=2000,
+        mass=(0.01, 100.0),
+        bodies=TRUNK,
+        operation="abs",
+        distribution="log_uniform",
     )
     logs = backend.effective_field("body_mass")[:, 1].log10()
 

@@ -97,9 +97,7 @@ def test_a_rows_start_does_not_depend_on_which_others_reset() -> None:
 def test_a_push_adds_a_world_velocity_to_the_rows_that_are_due() -> None:
     view = make_view()
     push = {"x": (1.0, 1.0), "yaw": (0.5, 0.5)}
-    events = EventManager(
-        {"push": EventTermCfg(func=resets.PushRoot, mode="step", params={"velocity": push})}, view
-    )
+    events = EventManager({"push": EventTermCfg(func=resets.PushRoot, mode="step", params={"velocity": push})}, view)
     view.state.qvel[:, :6] = 0.25
     view.state.qpos[:, 3:7] = torch.tensor([HALF, HALF, 0.0, 0.0])
     draw_block(view)

@@ -157,13 +157,12 @@ def test_a_saved_term_that_the_task_does_not_declare_is_named(runs: Path, capsys
     assert "rewards.upside_down is not declared by task 'cartpole_balance'" in capsys.readouterr().err
 
 
-def started(process: "subprocess.Popen[str]", runs: Path) -> Path:
-    """Wait for the first finished iteration."""
+def started(process: "subprocess.Popen[str]", runs: Path, sign: str = "metrics.jsonl") -> Path:
+    """Wait until the run holds the file ``sign``, and return its folder."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
-        found = list(runs.glob("*/*/*/metrics.jsonl"))
-        if found:
-            return found[0].parent
+        if list(runs.glob(f"*/*/*/{sign}")):
+            return only_run(runs)
         time.sleep(0.05)
     raise AssertionError(process.communicate())
 
@@ -189,7 +188,7 @@ def test_a_second_ctrl_c_ends_at_once_with_the_earlier_checkpoint_loadable(runs:
     process = subprocess.Popen(
         [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    run = started(process, runs)
+    run = started(process, runs, "checkpoints/iteration_000001.pt")
     for _ in range(2):
         process.send_signal(signal.SIGINT)
         time.sleep(0.002)
