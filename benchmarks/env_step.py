@@ -108,10 +108,11 @@ class RawPhysics:
 
 
 def ratio(raw: list[float], env: list[float]) -> dict[str, float]:
-    """Return the median and the quartiles of raw time over environment time, pair by pair."""
+    """Return raw time over environment time: median and quartiles of the pairs, and of the sums."""
     pairs = [r / e for r, e in zip(raw, env, strict=True)]
     low, middle, high = statistics.quantiles(pairs, n=4)
-    return {"median": round(middle, 4), "q25": round(low, 4), "q75": round(high, 4)}
+    sums = sum(raw) / sum(env)
+    return {"median": round(middle, 4), "q25": round(low, 4), "q75": round(high, 4), "sums": round(sums, 4)}
 
 
 def main() -> None:

@@ -207,13 +207,8 @@ class ManagerBasedRlEnv(Stateful):
         finite = {group: torch.isfinite(value.sum(dim=1)) for group, value in observed.items()}
         for rows_finite in finite.values():
             broken = broken | ~rows_finite
-        self._settle(reward, broken, finite)
+        final = self._settle(reward, broken, finite, observed)
         done = view.terminated | view.truncated
-        # A broken row's true successor is unknown: it keeps its last finite observation.
-        final = {
-            group: torch.where(broken.unsqueeze(1), self.observations.current[group], value)
-            for group, value in observed.items()
-        }
         result = StepResult(final, reward, view.terminated.clone(), view.truncated.clone(), final, ~broken)
         resets = not backend.skips(done)
         if resets:
@@ -284,8 +279,10 @@ class ManagerBasedRlEnv(Stateful):
             self.events.startup(self._all_rows)
         self.view.writes.commit()
 
-    def _settle(self, reward: Tensor, broken: Tensor, finite: Mapping[str, Tensor]) -> None:
-        """End broken rows with reward 0 and count what broke."""
+    def _settle(
+        self, reward: Tensor, broken: Tensor, finite: Mapping[str, Tensor], observed: dict[str, Tensor]
+    ) -> dict[str, Tensor]:
+        """End broken rows with reward 0, count what broke, and return the final observations."""
         view = self.view
         stray, metrics = view.writes.outside, self.metrics.broken
         if not self._backend.skips(broken | stray | metrics.any(dim=1)):
@@ -297,7 +294,11 @@ class ManagerBasedRlEnv(Stateful):
             self.rewards.void(broken)
             view.terminated.logical_or_(broken)
             view.truncated.logical_and_(~broken)
+            # A broken row's true successor is unknown: it keeps its last finite observation.
+            rows, current = broken.unsqueeze(1), self.observations.current
+            observed = {group: torch.where(rows, current[group], value) for group, value in observed.items()}
         self.rewards.accumulate()
+        return observed
 
     def _reset_rows(self, rows: Tensor) -> None:
         """Run curricula and put the rows under ``rows`` to a new episode, staged."""

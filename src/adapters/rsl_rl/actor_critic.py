@@ -9,6 +9,7 @@ from rsl_rl.models import MLPModel
 from tensordict import TensorDict
 from torch import Tensor, nn
 
+from adapters.rsl_rl.gaussian import DeviceGaussian
 from application.ports import Observations, Policy
 from application.settings import PpoSettings
 from domain.errors import ConfigurationError, DataError
@@ -91,7 +92,7 @@ class NetworkPlan:
 
 def build_actor(plan: NetworkPlan, init_std: float) -> Any:
     """Return a new Gaussian actor, on the CPU."""
-    gaussian = {"class_name": "GaussianDistribution", "init_std": init_std}
+    gaussian = {"class_name": DeviceGaussian, "init_std": init_std}
     return _model(plan, "actor", "actor", plan.action, plan.actor_hidden, gaussian)
 
 
