@@ -94,7 +94,7 @@ class Entity:
 
 
 class EntitySelection:
-    """A selector resolved against a model: an entity and index tensors of its chosen parts.
+    """A selector resolved against a model: an entity, its chosen parts' ids, and the chosen joints' values.
 
     ``joint_ids`` count within the entity and are ``slice(None)`` where all joints are meant;
     body, geom and actuator ids count in the whole model, as model fields do.
@@ -121,6 +121,27 @@ class EntitySelection:
         self.joint_names = tuple(index.joints[i] for i in joints)
         full = joints == list(range(len(index.joints)))
         self.joint_ids: slice | Tensor = slice(None) if full else torch.tensor(joints, dtype=torch.int64, device=device)
+        self._all_joints = full
+        self.default_joint_pos = entity.default_joint_pos[:, self.joint_ids]
+        self.joint_low, self.joint_high = entity.joint_low[self.joint_ids], entity.joint_high[self.joint_ids]
         self.body_ids = in_model(selector.bodies, index.bodies, model.bodies, "body")
         self.geom_ids = in_model(selector.geoms, index.geoms, model.geoms, "geom")
         self.actuator_ids = in_model(selector.actuators, index.actuators, model.actuators, "actuator")
+
+    @property
+    def joint_pos(self) -> Tensor:
+        """Positions of the chosen joints, (num_envs, chosen), rad or m."""
+        pos = self.entity.joint_pos
+        return pos if self._all_joints else pos[:, self.joint_ids]
+
+    @property
+    def joint_vel(self) -> Tensor:
+        """Velocities of the chosen joints, (num_envs, chosen), rad/s or m/s."""
+        vel = self.entity.joint_vel
+        return vel if self._all_joints else vel[:, self.joint_ids]
+
+    @property
+    def encoder_bias(self) -> Tensor:
+        """Encoder errors of the chosen joints, (num_envs, chosen), rad or m."""
+        bias = self.entity.encoder_bias
+        return bias if self._all_joints else bias[:, self.joint_ids]

@@ -204,10 +204,10 @@ class ManagerBasedRlEnv(Stateful):
             self.commands.compute(live)
 
         observed = self.observations.compute()
-        finite = {group: torch.isfinite(value.sum(dim=1)) for group, value in observed.items()}
-        for rows_finite in finite.values():
-            broken = broken | ~rows_finite
-        final = self._settle(reward, broken, finite, observed)
+        # A sum is finite only if all that it adds is.
+        sums = torch.stack([value.sum(dim=1) for value in observed.values()], dim=1)
+        broken = broken | ~torch.isfinite(sums.sum(dim=1))
+        final = self._settle(reward, broken, sums, observed)
         done = view.terminated | view.truncated
         result = StepResult(final, reward, view.terminated.clone(), view.truncated.clone(), final, ~broken)
         resets = not backend.skips(done)
@@ -216,7 +216,7 @@ class ManagerBasedRlEnv(Stateful):
             self.recorders.pre_reset(done)
             self._reset_rows(done)
         view.writes.commit()
-        if backend.skips(view.writes.written):
+        if not view.writes.staged or backend.skips(view.writes.written):
             self.observations.publish(final)
         else:
             result.observations = self._renew(final)
@@ -279,16 +279,14 @@ class ManagerBasedRlEnv(Stateful):
             self.events.startup(self._all_rows)
         self.view.writes.commit()
 
-    def _settle(
-        self, reward: Tensor, broken: Tensor, finite: Mapping[str, Tensor], observed: dict[str, Tensor]
-    ) -> dict[str, Tensor]:
+    def _settle(self, reward: Tensor, broken: Tensor, sums: Tensor, observed: dict[str, Tensor]) -> dict[str, Tensor]:
         """End broken rows with reward 0, count what broke, and return the final observations."""
         view = self.view
         stray, metrics = view.writes.outside, self.metrics.broken
         if not self._backend.skips(broken | stray | metrics.any(dim=1)):
-            sources = [view.state.diverged.unsqueeze(1), ~torch.isfinite(self.rewards.weighted)]
-            sources += [~rows_finite.unsqueeze(1) for rows_finite in finite.values()]
-            self._faults.record(torch.cat([*sources, metrics, stray.unsqueeze(1)], dim=1), view.step_count)
+            not_finite = (~torch.isfinite(self.rewards.weighted), ~torch.isfinite(sums))
+            sources = (view.state.diverged.unsqueeze(1), *not_finite, metrics, stray.unsqueeze(1))
+            self._faults.record(torch.cat(sources, dim=1), view.step_count)
             stray.zero_()
             reward.masked_fill_(broken, 0.0)
             self.rewards.void(broken)

@@ -42,6 +42,8 @@ class StateWrites(Stateful):
         self._command_mask: Tensor | None = None
         self._is_command = False
         self._committed = True
+        self.staged = False
+        """Whether any term has staged a write in this step; says nothing of rows."""
 
     def model_field(self, name: str) -> Tensor:
         """Return a field's nominal values, (1, ...), and make it writable per env; at construction only."""
@@ -59,7 +61,7 @@ class StateWrites(Stateful):
         self.written.zero_()
         for changed in self._changed.values():
             changed.zero_()
-        self._committed = False
+        self._committed = self.staged = False
 
     @contextmanager
     def transaction(self, rows: Tensor, owner: str, *, command: bool = False) -> Iterator[None]:
@@ -137,9 +139,12 @@ class StateWrites(Stateful):
         if self._domain is not None:
             raise SimulationError(f"commit inside the transaction of {self._owner}: close it first")
         self._committed = True
-        self._backend.commit(
-            StateWrite(reset=self.reset, written=self.written, qpos=self._qpos, qvel=self._qvel, fields=self._changed)
-        )
+        if self.staged:
+            self._backend.commit(
+                StateWrite(
+                    reset=self.reset, written=self.written, qpos=self._qpos, qvel=self._qvel, fields=self._changed
+                )
+            )
 
     def _write(self, view: Tensor, values: Tensor, mask: Tensor) -> None:
         if values.shape != view.shape:
@@ -157,6 +162,7 @@ class StateWrites(Stateful):
     def _rows(self, mask: Tensor | None) -> Tensor:
         if self._domain is None:
             raise SimulationError("a write to the simulation needs an open transaction")
+        self.staged = True
         if mask is None:
             return self._domain
         self.outside |= mask & ~self._domain

@@ -45,4 +45,4 @@ class GaitClock(CommandTerm):
             self._refresh()
 
     def _refresh(self) -> None:
-        self.value.copy_(torch.remainder(self._phase + self._offsets, 1.0))
+        torch.remainder(self._phase + self._offsets, 1.0, out=self.value)

@@ -54,44 +54,6 @@ class CommandTerm(Stateful):
         """Follow the state (e.g. heading control) once a step; rows not in ``live`` are done."""
 
 
-class _Scheduled(Stateful):
-    """A term with its resampling timer."""
-
-    def __init__(self, term: CommandTerm, cfg: CommandTermCfg, env: EnvView, path: str) -> None:
-        super().__init__()
-        self.term = term
-        self._span = parse_seconds(cfg.resampling_time_s, f"{path}.resampling_time_s", env)
-        self._time_left = self.keep_rows("time_left", env.num_envs, device=env.device)
-        self._step_draws = (env.rng.reserve(1), env.rng.reserve(term.draw_width))
-        self._reset_draws = (env.rng.reserve(1), env.rng.reserve(term.draw_width))
-        self._dt = env.step_dt
-        self._backend = env.backend
-        self.steps = self.keep_rows("steps", env.num_envs, device=env.device)
-
-    def children(self) -> list[tuple[str, object]]:
-        return [("term", self.term)]
-
-    def compute(self, live: Tensor) -> None:
-        self.steps += 1.0
-        self.term.measure()
-        self._time_left -= self._dt
-        # Half a step of tolerance, because the timer is a float32 sum.
-        due = (self._time_left <= 0.5 * self._dt) & live
-        if not self._backend.skips(due):
-            self._resample(due, self._step_draws)
-        self.term.update(live)
-
-    def reset(self, mask: Tensor) -> None:
-        for value in (self.steps, *self.term.metrics.values()):
-            value.masked_fill_(mask, 0.0)
-        self._resample(mask, self._reset_draws)
-
-    def _resample(self, mask: Tensor, draws: tuple[Draw, Draw]) -> None:
-        timer, values = draws
-        set_rows(self._time_left, mask, timer.between(self._span[0], self._span[1])[:, 0])
-        self.term.resample(mask, values)
-
-
 class CommandManager(Stateful):
     """All command terms; publishes each one's ``value`` in ``env.commands``.
 
@@ -101,43 +63,64 @@ class CommandManager(Stateful):
 
     def __init__(self, cfgs: Mapping[str, CommandTermCfg], env: EnvView) -> None:
         super().__init__()
-        self._scheduled: dict[str, _Scheduled] = {}
+        self._backend = env.backend
+        self._dt = env.step_dt
+        self.terms: dict[str, CommandTerm] = {}
+        self._spans: list[Tensor] = []
+        self._draws: list[tuple[Draw, Draw]] = []
         for name, cfg in cfgs.items():
             path = f"commands.{name}"
             term = bind_term(cfg, env, path)
             if not isinstance(term, CommandTerm):
                 raise ConfigurationError(f"{path}: {cfg.func} is not a command term")
-            self._scheduled[name] = _Scheduled(term, cfg, env, path)
+            self.terms[name] = term
+            self._spans.append(parse_seconds(cfg.resampling_time_s, f"{path}.resampling_time_s", env))
+            self._draws.append((env.rng.reserve(term.draw_width), env.rng.reserve(term.draw_width)))
             env.commands[name] = term.value
-
-    @property
-    def terms(self) -> dict[str, CommandTerm]:
-        """Terms by name."""
-        return {name: scheduled.term for name, scheduled in self._scheduled.items()}
+        self._timer_draws = (env.rng.reserve(len(cfgs)), env.rng.reserve(len(cfgs)))
+        self._time_left = self.keep_rows("time_left", env.num_envs, len(cfgs), device=env.device)
+        self._steps = self.keep_rows("steps", env.num_envs, device=env.device)
 
     def children(self) -> list[tuple[str, object]]:
-        """Terms with their timers."""
-        return list(self._scheduled.items())
+        """Terms."""
+        return list(self.terms.items())
 
     def advance(self) -> None:
         """Move all clocks by one control step."""
-        for scheduled in self._scheduled.values():
-            scheduled.term.advance()
+        for term in self.terms.values():
+            term.advance()
 
     def compute(self, live: Tensor) -> None:
-        """Run timers, redraw what is due and update, for the rows under ``live``."""
-        for scheduled in self._scheduled.values():
-            scheduled.compute(live)
+        """Measure, run timers, redraw what is due and update, for the rows under ``live``."""
+        if not self.terms:
+            return
+        self._steps += 1.0
+        for term in self.terms.values():
+            term.measure()
+        self._time_left -= self._dt
+        # Half a step of tolerance, because the timer is a float32 sum.
+        due = (self._time_left <= 0.5 * self._dt) & live.unsqueeze(1)
+        if not self._backend.skips(due):
+            self._resample(due, after_reset=False)
+        for term in self.terms.values():
+            term.update(live)
 
     def reset(self, mask: Tensor) -> None:
         """Draw new commands and timers for the rows under ``mask`` and zero their metrics."""
-        for scheduled in self._scheduled.values():
-            scheduled.reset(mask)
+        self._steps.masked_fill_(mask, 0.0)
+        for term in self.terms.values():
+            for value in term.metrics.values():
+                value.masked_fill_(mask, 0.0)
+        self._resample(mask.unsqueeze(1).expand_as(self._time_left), after_reset=True)
 
     def metrics(self) -> dict[str, Tensor]:
         """Return every metric's mean over the episode so far, (num_envs,), as ``command/metric``."""
-        return {
-            f"{name}/{metric}": value / scheduled.steps.clamp(min=1.0)
-            for name, scheduled in self._scheduled.items()
-            for metric, value in scheduled.term.metrics.items()
-        }
+        steps = self._steps.clamp(min=1.0)
+        return {f"{name}/{m}": value / steps for name, term in self.terms.items() for m, value in term.metrics.items()}
+
+    def _resample(self, due: Tensor, *, after_reset: bool) -> None:
+        """Redraw the terms and timers that are ``due``, (num_envs, terms) bool."""
+        numbers = self._timer_draws[after_reset].uniform()
+        for i, (term, span) in enumerate(zip(self.terms.values(), self._spans, strict=True)):
+            set_rows(self._time_left[:, i], due[:, i], numbers[:, i] * (span[1] - span[0]) + span[0])
+            term.resample(due[:, i], self._draws[i][after_reset])

@@ -116,6 +116,8 @@ class ObservationManager(Stateful):
         self._sources: list[Callable[[], Tensor]] = []
         self._groups: dict[str, list[tuple[str, int, _Channel]]] = {}
         shared: dict[tuple[object, str], int] = {}
+        if not cfgs:
+            raise ConfigurationError("observations has no groups: a policy needs at least one")
         for group, cfg in cfgs.items():
             if not cfg.terms:
                 raise ConfigurationError(f"observations.{group} has no terms")

@@ -1,5 +1,6 @@
 """Why an episode ends: failures and time limits, kept apart."""
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -33,7 +34,7 @@ class TerminationManager(Stateful):
             self._terms[name] = bind_term(cfg, env, f"terminations.{name}")
             probe(self._terms[name], f"terminations.{name}", (env.num_envs,), torch.bool, env)
         self.names = tuple(cfgs)
-        self._time_out = torch.tensor([cfg.time_out for cfg in cfgs.values()], dtype=torch.bool, device=env.device)
+        self._time_outs = [cfg.time_out for cfg in cfgs.values()]
         self.fired = self.keep_rows("fired", env.num_envs, len(cfgs), device=env.device, dtype=torch.bool)
         """Which terms fired in the last step, (num_envs, terms)."""
 
@@ -43,10 +44,12 @@ class TerminationManager(Stateful):
 
     def compute(self) -> None:
         """Refresh ``env.terminated`` and ``env.truncated``."""
-        if self._terms:
-            torch.stack([term() for term in self._terms.values()], dim=1, out=self.fired)
-        self._env.terminated.copy_((self.fired & ~self._time_out).any(dim=1))
-        self._env.truncated.copy_((self.fired & self._time_out).any(dim=1))
+        ends = [term() for term in self._terms.values()]
+        if ends:
+            torch.stack(ends, dim=1, out=self.fired)
+        for flag, is_time_out in ((self._env.terminated, False), (self._env.truncated, True)):
+            parts = [end for end, time_out in zip(ends, self._time_outs, strict=True) if time_out == is_time_out]
+            flag.copy_(functools.reduce(torch.logical_or, parts)) if parts else flag.zero_()
 
     def reset(self, mask: Tensor) -> None:
         """Clear the flags of the rows under ``mask``, and the state of class terms; ``fired`` stays for the logs."""

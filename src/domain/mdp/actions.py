@@ -24,8 +24,7 @@ class _JointAction(ActionTerm):
 
     def __init__(self, env: EnvView, *, joints: EntitySelection, scale: Finite, clip: Range | None = None) -> None:
         index = joints.entity.index
-        self._entity = joints.entity
-        self._ids = joints.joint_ids
+        self._joints = joints
         self._scale = scale
         self._clip = clip
         self._control = env.backend.control
@@ -58,8 +57,7 @@ class JointPositionAction(_JointAction):
 
     def offset(self, scaled: Tensor) -> Tensor:
         """Add the default position and take off the encoder bias."""
-        entity = self._entity
-        return scaled + entity.default_joint_pos[:, self._ids] - entity.encoder_bias[:, self._ids]
+        return scaled + self._joints.default_joint_pos - self._joints.encoder_bias
 
 
 class RelativeJointPositionAction(_JointAction):
@@ -67,7 +65,7 @@ class RelativeJointPositionAction(_JointAction):
 
     def offset(self, scaled: Tensor) -> Tensor:
         """Add the present position."""
-        return scaled + self._entity.joint_pos[:, self._ids]
+        return scaled + self._joints.joint_pos
 
 
 class JointVelocityAction(_JointAction):

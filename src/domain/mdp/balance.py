@@ -32,10 +32,8 @@ def upright_and_centered(
     Source:
         mjlab 1.6.0 cartpole, after dm_control.
     """
-    entity = cart.entity
-    x = (entity.joint_pos[:, cart.joint_ids] - entity.default_joint_pos[:, cart.joint_ids]).squeeze(1)
-    theta = pole.entity.joint_pos[:, pole.joint_ids].squeeze(1)
-    theta_dot = pole.entity.joint_vel[:, pole.joint_ids].squeeze(1)
+    x = (cart.joint_pos - cart.default_joint_pos).squeeze(1)
+    theta, theta_dot = pole.joint_pos.squeeze(1), pole.joint_vel.squeeze(1)
     upright = (torch.cos(theta) + 1.0) / 2.0
     centered = (1.0 + _gaussian(x, position_margin)) / 2.0
     small_control = (4.0 + (1.0 - 0.9 * env.action.square()).clamp(min=0.0).mean(dim=1)) / 5.0

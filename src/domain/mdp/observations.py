@@ -53,19 +53,18 @@ def joint_pos_rel(env: EnvView, *, joints: EntitySelection, biased: bool = False
 
     ``biased`` adds the encoder bias, as a real encoder would.
     """
-    entity, ids = joints.entity, joints.joint_ids
-    value = entity.joint_pos[:, ids] - entity.default_joint_pos[:, ids]
-    return value + entity.encoder_bias[:, ids] if biased else value
+    value = joints.joint_pos - joints.default_joint_pos
+    return value + joints.encoder_bias if biased else value
 
 
 def joint_vel_rel(env: EnvView, *, joints: EntitySelection) -> Tensor:
     """Return joint velocities, (num_envs, joints), rad/s or m/s; their defaults are zero."""
-    return joints.entity.joint_vel[:, joints.joint_ids]
+    return joints.joint_vel
 
 
 def joint_pos_cos_sin(env: EnvView, *, joints: EntitySelection) -> Tensor:
     """Return cosines, then sines of joint positions, (num_envs, 2 * joints): angles without a jump."""
-    pos = joints.entity.joint_pos[:, joints.joint_ids]
+    pos = joints.joint_pos
     return torch.cat((torch.cos(pos), torch.sin(pos)), dim=1)
 
 

@@ -65,9 +65,9 @@ class ResetJointsUniform:
 
     def __call__(self, mask: Tensor) -> None:
         """Stage new joint states for the rows under ``mask``."""
-        entity, ids = self._joints.entity, self._ids
-        pos = entity.default_joint_pos[:, ids] + self._draws[0].between(self._position[0], self._position[1])
-        pos = torch.maximum(torch.minimum(pos, entity.joint_high[ids]), entity.joint_low[ids])
+        joints, entity, ids = self._joints, self._joints.entity, self._ids
+        pos = joints.default_joint_pos + self._draws[0].between(self._position[0], self._position[1])
+        pos = torch.maximum(torch.minimum(pos, joints.joint_high), joints.joint_low)
         vel = self._draws[1].between(self._velocity[0], self._velocity[1])
         staged_pos, staged_vel = self._env.writes.joints(entity)
         self._env.writes.write_joints(

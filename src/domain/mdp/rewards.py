@@ -77,20 +77,18 @@ def action_acceleration_l2(env: EnvView) -> Tensor:
 
 def joint_deviation_l1(env: EnvView, *, joints: EntitySelection) -> Tensor:
     """Return the distance of joints from their defaults, summed over joints, rad or m."""
-    entity, ids = joints.entity, joints.joint_ids
-    return (entity.joint_pos[:, ids] - entity.default_joint_pos[:, ids]).abs().sum(dim=1)
+    return (joints.joint_pos - joints.default_joint_pos).abs().sum(dim=1)
 
 
 def joint_velocity_l2(env: EnvView, *, joints: EntitySelection) -> Tensor:
     """Return squared joint velocities, summed over joints, (rad/s)^2 or (m/s)^2."""
-    return joints.entity.joint_vel[:, joints.joint_ids].square().sum(dim=1)
+    return joints.joint_vel.square().sum(dim=1)
 
 
 def joint_limit_violation(env: EnvView, *, joints: EntitySelection) -> Tensor:
     """Return how far joints are beyond their hard range, summed over joints, rad or m."""
-    entity, ids = joints.entity, joints.joint_ids
-    pos = entity.joint_pos[:, ids]
-    return ((entity.joint_low[ids] - pos).clamp(min=0.0) + (pos - entity.joint_high[ids]).clamp(min=0.0)).sum(dim=1)
+    pos = joints.joint_pos
+    return ((joints.joint_low - pos).clamp(min=0.0) + (pos - joints.joint_high).clamp(min=0.0)).sum(dim=1)
 
 
 class JointAccelerationL2(Stateful):
@@ -109,7 +107,7 @@ class JointAccelerationL2(Stateful):
 
     def __call__(self) -> Tensor:
         """Return (num_envs,), (rad/s^2)^2 or (m/s^2)^2."""
-        velocity = self._joints.entity.joint_vel[:, self._joints.joint_ids]
+        velocity = self._joints.joint_vel
         acceleration = (velocity - self._previous) / self._dt
         value = torch.where(self._seen, acceleration.square().sum(dim=1), 0.0)
         self._previous.copy_(velocity)

@@ -20,9 +20,9 @@ def time_out(env: EnvView) -> Tensor:
 
 def bad_orientation(env: EnvView, *, limit: Tilt, entity: str = "robot") -> Tensor:
     """End rows whose base z axis is further than ``limit`` rad from the world's."""
-    quat = env.entity(entity).root_quat
-    up = 1.0 - 2.0 * (quat[:, 1].square() + quat[:, 2].square())
-    return up < torch.cos(limit)
+    # The angle is twice the arc sine of the quaternion's horizontal part.
+    horizontal: Tensor = torch.linalg.vector_norm(env.entity(entity).root_quat[:, 1:3], dim=1)
+    return horizontal > torch.sin(limit / 2.0)
 
 
 def base_height_below(env: EnvView, *, minimum: Finite, entity: str = "robot") -> Tensor:
@@ -32,5 +32,5 @@ def base_height_below(env: EnvView, *, minimum: Finite, entity: str = "robot") -
 
 def joint_pos_outside(env: EnvView, *, joints: EntitySelection, bounds: Range) -> Tensor:
     """End rows with any chosen joint outside ``bounds``, rad or m."""
-    pos = joints.entity.joint_pos[:, joints.joint_ids]
+    pos = joints.joint_pos
     return ((pos < bounds[0]) | (pos > bounds[1])).any(dim=1)

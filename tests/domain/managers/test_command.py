@@ -141,13 +141,7 @@ def test_the_resampling_time_can_be_tuned() -> None:
 def test_timers_steps_and_metrics_are_state() -> None:
     commands, _ = manager()
 
-    assert set(commands.state_dict()) == {
-        "n/time_left",
-        "n/steps",
-        "n/term/value",
-        "n/term/advanced",
-        "n/term/metric/number",
-    }
+    assert set(commands.state_dict()) == {"time_left", "steps", "n/value", "n/advanced", "n/metric/number"}
 
 
 @pytest.mark.parametrize(
