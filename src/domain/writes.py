@@ -120,16 +120,19 @@ class StateWrites(Stateful):
         q, v = entity.index.qpos_adr, entity.index.dof_adr
         return self._qpos[:, q : q + joints], self._qvel[:, v : v + joints]
 
-    def field_table(self, name: str) -> Tensor:
-        """Return a field's present values, (num_envs, ...); ``model_field`` must have been called."""
-        return self._tables[name]
+    def write_field(
+        self, name: str, values: Tensor, mask: Tensor, *, ids: Tensor | None = None, axis: int | None = None
+    ) -> None:
+        """Stage absolute values of a model field for the rows under ``mask``.
 
-    def write_field(self, name: str, values: Tensor, mask: Tensor) -> None:
-        """Stage absolute values of a model field, broadcastable to its table, for the rows under ``mask``."""
+        ``values`` broadcast to the field's table, (num_envs, elements, ...), or to the part of it that
+        ``axis``, one number of each element, and ``ids``, some elements, leave.
+        """
         if self._is_command:
             raise SimulationError(f"{self._owner} writes model field '{name}' in a command's transaction: use an event")
         rows = self._rows(mask)
-        self._merge(self._tables[name], values, rows)
+        table = self._tables[name] if axis is None else self._tables[name][..., axis]
+        self._merge(table, values if ids is None else table.index_copy(1, ids, values), rows)
         self._changed[name] |= rows
 
     def commit(self) -> None:

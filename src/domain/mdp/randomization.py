@@ -69,10 +69,8 @@ class _ColumnRandomizer:
         """Stage new values for the rows under ``mask``."""
         nominal = self._nominal if self.axis is None else self._nominal[..., self.axis]
         value = combine(nominal[:, self._ids], sample(self._draw, self._span, self._distribution), self._operation)
-        table = self._env.writes.field_table(self.field).clone()
-        column = table if self.axis is None else table[..., self.axis]
-        column.index_copy_(1, self._ids, value.clamp(min=self.minimum))
-        self._env.writes.write_field(self.field, table, mask)
+        value = value.clamp(min=self.minimum)
+        self._env.writes.write_field(self.field, value, mask, ids=self._ids, axis=self.axis)
 
 
 class RandomizeBodyMass(_ColumnRandomizer):
@@ -154,9 +152,7 @@ class RandomizeBodyCom:
     def __call__(self, mask: Tensor) -> None:
         """Stage new centres of mass for the rows under ``mask``."""
         drawn = self._draw.between(self._offset[0], self._offset[1]).unsqueeze(1)
-        table = self._env.writes.field_table("body_ipos").clone()
-        table.index_copy_(1, self._ids, self._nominal[:, self._ids] + drawn)
-        self._env.writes.write_field("body_ipos", table, mask)
+        self._env.writes.write_field("body_ipos", self._nominal[:, self._ids] + drawn, mask, ids=self._ids)
 
 
 class RandomizePdGains:
@@ -196,11 +192,7 @@ class RandomizePdGains:
         """Stage new gains for the rows under ``mask``."""
         kp = combine(self._kp, sample(self._draws[0], self._spans[0], self._distribution), self._operation)
         kd = combine(self._kd, sample(self._draws[1], self._spans[1], self._distribution), self._operation)
-        writes = self._env.writes
-        gain = writes.field_table("actuator_gainprm").clone()
-        bias = writes.field_table("actuator_biasprm").clone()
-        gain[..., 0].index_copy_(1, self._ids, kp)
-        bias[..., 1].index_copy_(1, self._ids, -kp)
-        bias[..., 2].index_copy_(1, self._ids, -kd)
-        writes.write_field("actuator_gainprm", gain, mask)
-        writes.write_field("actuator_biasprm", bias, mask)
+        write = self._env.writes.write_field
+        write("actuator_gainprm", kp, mask, ids=self._ids, axis=0)
+        write("actuator_biasprm", -kp, mask, ids=self._ids, axis=1)
+        write("actuator_biasprm", -kd, mask, ids=self._ids, axis=2)
