@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -129,7 +130,9 @@ def test_a_run_resumed_in_a_new_process_equals_one_in_one_go(tmp_path: Path) -> 
     resumed.mkdir()
 
     program = [sys.executable, "-m", "tests.application.cartpole_run", str(resumed), str(start), "20"]
-    subprocess.run(program, cwd=ROOT, env={"PYTHONPATH": "src"}, check=True, timeout=120)
+    subprocess.run(
+        program, cwd=ROOT, env=os.environ | {"PYTHONPATH": os.pathsep.join(["src", *sys.path])}, check=True, timeout=120
+    )
 
     expected, found = flat(load(whole, 20)), flat(load(resumed, 20))
     assert expected.keys() == found.keys()
