@@ -57,7 +57,7 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --no-logo
+	PYTHONPATH=src $(BIN)/lint-imports --no-logo
 
 test: lint
 	$(BIN)/python -m pytest

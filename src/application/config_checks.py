@@ -11,6 +11,8 @@ from domain.managers.event import MODES, EventTermCfg
 from domain.managers.observation import ObservationTermCfg
 from domain.managers.terms import Bounds, Ordered, TermCfg, check_params
 
+MOST_STEPS = 1_000_000_000
+"""Control steps of an episode, far above any that could be played."""
 TABLES = ("actions", "commands", "rewards", "terminations", "events", "curricula", "metrics", "recorders")
 """The flat tables of terms in EnvCfg; observations have groups."""
 
@@ -34,6 +36,11 @@ def check_env(env: EnvCfg) -> None:
         if not 0.0 < value < math.inf:
             raise ConfigurationError(f"env.{name} is {value}: give a finite number of seconds above 0")
     _at_least(env.decimation, 1, "env.decimation")
+    if not 0.0 < env.episode_length_s / env.step_dt < MOST_STEPS:
+        raise ConfigurationError(
+            f"env.episode_length_s is {env.episode_length_s} at control steps of {env.step_dt} s: "
+            f"give an episode 1 to {MOST_STEPS} steps"
+        )
     for group, cfg in env.observations.items():
         if not cfg.terms:
             raise ConfigurationError(f"observations.{group} has no terms")

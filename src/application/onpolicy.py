@@ -139,6 +139,11 @@ def saved_learner(checkpoint: Mapping[str, object]) -> Mapping[str, object]:
     return _part(checkpoint, "learner")
 
 
+def saved_env(checkpoint: Mapping[str, object]) -> dict[str, Tensor]:
+    """Return the environment's part of a checkpoint. Raises DataError where it is missing."""
+    return {name: value for name, value in _part(checkpoint, "env").items() if isinstance(value, Tensor)}
+
+
 def _start(
     env: ManagerBasedRlEnv, learner: OnPolicyLearner, plan: TrainPlan, resume_from: Mapping[str, object] | None
 ) -> tuple[_Progress, Observations]:
@@ -156,7 +161,7 @@ def _start(
     if not learner.writes_run:
         # One saved state would give every rank the same episodes; the others start fresh ones of their own seed.
         return progress, env.reset()
-    env.load_state_dict({k: v for k, v in _part(resume_from, "env").items() if isinstance(v, Tensor)})
+    env.load_state_dict(saved_env(resume_from))
     return progress, {group: value.clone() for group, value in env.observations.current.items()}
 
 

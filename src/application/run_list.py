@@ -47,9 +47,9 @@ def _summary(store: RunStore, run: Run) -> RunSummary:
     try:
         values = store.read_config(run)
         train = values.get("train")
-        total = train.get("iterations", 0) if isinstance(train, dict) else 0
+        total = train.get("iterations") if isinstance(train, dict) else None
     except DataError:
-        values, total = {}, 0
+        values, total = {}, None
     metrics = store.last_metrics(run)
     iteration = int(metrics.get(ITERATION, 0))
     return RunSummary(
@@ -57,9 +57,9 @@ def _summary(store: RunStore, run: Run) -> RunSummary:
         task=str(values.get("task", "?")),
         algo=str(values.get("algo", "?")),
         iteration=iteration,
-        iterations=int(total),
+        iterations=total if isinstance(total, int) else 0,
         last_return=metrics.get(RETURN),
-        state=_state(store, run, iteration, int(total)) if values else "damaged",
+        state=_state(store, run, iteration, total) if isinstance(total, int) else "damaged",
     )
 
 

@@ -19,7 +19,7 @@ class Settings(BaseModel):
 class TrainSettings(Settings):
     """How a run goes on, whatever the algorithm."""
 
-    num_envs: PositiveInt
+    num_envs: Annotated[int, Field(gt=0, le=1 << 20)]
     iterations: PositiveInt
     """Rollouts and updates."""
     seed: Annotated[int, Field(ge=0)] = 1

@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-from domain.errors import ConfigurationError
+from domain.errors import ConfigurationError, DataError
 from domain.managers.state import check_fits
 
 # The extreme values that keep the inverse error function finite in float32.
@@ -102,5 +102,8 @@ class TorchManagerRng:
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Continue exactly where ``state_dict`` was taken. Raises DataError where the state does not fit."""
         check_fits(state, self.state_dict())
-        self.generator.set_state(state["generator"])
+        try:
+            self.generator.set_state(state["generator"])
+        except (RuntimeError, TypeError) as error:
+            raise DataError(f"the saved generator state is damaged: {error}") from error
         self.block.copy_(state["block"])

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from application.onpolicy import check_origin, saved_learner
 from application.planning import AUTO, Plan, Request, make_plan
 from application.ports import Policy, Run, RunStore
 from domain.env import ManagerBasedRlEnv
-from domain.errors import ConfigurationError
+from domain.errors import ConfigurationError, DataError
 from domain.rng import derive_seed
 from entrypoints.composition import build_env, look_around, saved_text
 from entrypoints.container import Container, LearnerJob
@@ -64,6 +65,8 @@ def run_evaluation(container: Container, options: EvalOptions) -> EvalReport:
         raise ConfigurationError(f"--video is '{options.video}': name a file that ends in {VIDEO}")
     if not 0.0 < options.video_seconds < math.inf:
         raise ConfigurationError(f"--video-seconds is {options.video_seconds}: give a number of seconds above 0")
+    if options.video is not None:
+        _check_place(options.video)
     store: RunStore = container.run_store()
     run = store.find(options.run)
     plan = _plan(container, options, store.read_config(run))
@@ -97,6 +100,15 @@ def run_evaluation(container: Container, options: EvalOptions) -> EvalReport:
     )
 
 
+def _check_place(video: Path) -> None:
+    """Raise DataError where a video could not be written once the episodes are played."""
+    nearest = video.absolute().parent
+    while not nearest.exists():
+        nearest = nearest.parent
+    if video.is_dir() or not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise DataError(f"--video is '{video}': it cannot be written to {nearest}")
+
+
 def _plan(container: Container, options: EvalOptions, saved: dict[str, object]) -> Plan:
     if options.episodes < 1:
         raise ConfigurationError(f"--episodes is {options.episodes}: evaluate at least 1")
@@ -108,8 +120,8 @@ def _plan(container: Container, options: EvalOptions, saved: dict[str, object]) 
     request = Request(
         task=saved_text(saved, "task"),
         algo=saved_text(saved, "algo"),
-        sim=options.sim or saved_text(saved, "sim"),
-        device=options.device or AUTO,
+        sim=saved_text(saved, "sim") if options.sim is None else options.sim,
+        device=AUTO if options.device is None else options.device,
         settings=settings,
         saved=saved,
     )

@@ -11,6 +11,7 @@ from application.onpolicy import (
     TrainPlan,
     TrainSummary,
     check_origin,
+    saved_env,
     saved_learner,
     train_on_policy,
 )
@@ -78,14 +79,14 @@ def plan_training(container: Container, options: TrainOptions) -> TrainJob:
         raise ConfigurationError("TASK is missing: name one ('unilab tasks' lists them), or give --resume RUN")
     request = Request(
         task=options.task,
-        algo=options.algo or DEFAULT_ALGO,
-        sim=options.sim or DEFAULT_SIM,
-        device=options.device or AUTO,
+        algo=DEFAULT_ALGO if options.algo is None else options.algo,
+        sim=DEFAULT_SIM if options.sim is None else options.sim,
+        device=AUTO if options.device is None else options.device,
         settings=options.settings,
         overrides=options.overrides,
     )
     plan = make_plan(request, look_around(container))
-    name = options.run_name or f"seed{plan.config.task.train.seed}"
+    name = f"seed{plan.config.task.train.seed}" if options.run_name is None else options.run_name
     container.run_store().check(name)
     return TrainJob(plan=plan, name=name, logger=options.logger, quiet=options.quiet)
 
@@ -109,7 +110,7 @@ def _plan_resume(container: Container, options: TrainOptions, reference: str) ->
         task=names["task"],
         algo=names["algo"],
         sim=names["sim"],
-        device=options.device or names["device"],
+        device=names["device"] if options.device is None else options.device,
         settings=options.settings,
         saved=saved,
     )
@@ -145,6 +146,8 @@ def run_training(
         if job.payload is not None:
             # Done again by the training loop; here a misfit is found while the run is untouched.
             learner.load_state_dict(saved_learner(job.payload))
+            if learner.writes_run:
+                env.load_state_dict(saved_env(job.payload))
         if stop.requested:
             # Asked while everything was being built: there is nothing to save, so nothing is written.
             raise KeyboardInterrupt

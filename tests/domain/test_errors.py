@@ -10,4 +10,4 @@ def test_an_unknown_name_gets_the_nearest_known_one_and_all_of_them() -> None:
 
 
 def test_with_nothing_known_the_line_says_none() -> None:
-    assert unknown_name("sensor", "gyro", []) == "unknown sensor 'gyro': (known: none)"
+    assert unknown_name("sensor", "gyro", []) == "unknown sensor 'gyro' (known: none)"

@@ -33,9 +33,12 @@ class TorchCheckpointStore:
         Raises:
             DataError: The file cannot be written; nothing is left behind.
         """
-        aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        aside = path.with_name(f".{path.name}.tmp")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            # What a process that was killed while it saved has left; a run has one writer.
+            for left in path.parent.glob(".*.pt.tmp"):
+                left.unlink()
             with aside.open("wb") as file:
                 torch.save(payload, file)
                 file.flush()

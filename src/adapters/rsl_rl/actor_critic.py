@@ -159,6 +159,8 @@ def load_weights(module: nn.Module, state: Mapping[str, object], name: str) -> N
     if wrong:
         key = wrong[0]
         raise DataError(f"the checkpoint's {name}.{key} is {shape_of(tensors, key)}, expected {shape_of(own, key)}")
+    if not all(bool(torch.isfinite(tensor).all()) for tensor in tensors.values()):
+        raise DataError(f"the checkpoint's {name} holds numbers that are not finite")
     module.load_state_dict(tensors)
 
 

@@ -5,6 +5,7 @@ one copy when the rollout is full, where time-outs get the critic's value of the
 own rule, which takes the value of the observation before the step, is never used.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -203,8 +204,8 @@ class RslRlPpo:
         """
         self._plan.check(NetworkPlan.saved_in(state))
         rate = state.get("learning_rate")
-        if not isinstance(rate, float):
-            raise DataError(f"the checkpoint's learning_rate is {rate}, not a number")
+        if not isinstance(rate, float) or not 0.0 < rate < math.inf:
+            raise DataError(f"the checkpoint's learning_rate is {rate}, not a number above 0")
         load_weights(self._algorithm.actor, state, "actor")
         load_weights(self._algorithm.critic, state, "critic")
         self._load_optimizer(table(state, "optimizer"), rate)
@@ -215,9 +216,11 @@ class RslRlPpo:
         optimizer = self._algorithm.optimizer
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         moments: dict[int, dict[str, Tensor]] = {}
-        for index, parameter in enumerate(parameters[: len(saved)]):
+        # Before the first update there are no moments at all.
+        for index, parameter in enumerate(parameters if saved else ()):
             entry = {k: v for k, v in table(saved, str(index)).items() if isinstance(v, Tensor)}
-            if any(k != "step" and v.shape != parameter.shape for k, v in entry.items()):
+            kinds = {(v.shape, v.dtype) for k, v in entry.items() if k != "step"}
+            if entry.keys() != {"step", "exp_avg", "exp_avg_sq"} or kinds != {(parameter.shape, parameter.dtype)}:
                 raise DataError(f"the checkpoint's optimizer.{index} does not fit {tuple(parameter.shape)}")
             moments[index] = entry
         groups = optimizer.state_dict()["param_groups"]
@@ -250,5 +253,5 @@ def _restore_random(saved: Mapping[str, object], device: torch.device) -> None:
             torch.cuda.set_rng_state(states["cuda"], device)
         if "mps" in states and device.type == "mps":
             torch.mps.set_rng_state(states["mps"])
-    except RuntimeError as error:
+    except (RuntimeError, TypeError) as error:
         raise DataError(f"the checkpoint's generator state is damaged: {error}") from error

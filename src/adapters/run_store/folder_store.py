@@ -16,7 +16,7 @@ CONFIG = "config.yaml"
 ENVIRONMENT = "environment.json"
 METRICS = "metrics.jsonl"
 _CHECKPOINT = re.compile(r"iteration_([0-9]+)\.pt")
-_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _TIME = "%Y-%m-%d_%H-%M-%S"
 _TAIL_BYTES = 1 << 16
 
@@ -31,11 +31,13 @@ class FolderRunStore:
         """Refuse a run name that is no file name, and a root that cannot be written; creates nothing.
 
         Raises:
-            ConfigurationError: ``name`` holds anything but letters, digits, ``.``, ``_`` and ``-``.
+            ConfigurationError: ``name`` is longer than 100, or holds anything but letters, digits, ``.``, ``_``, ``-``.
             DataError: The root, or the nearest folder above it that exists, is no folder or read-only.
         """
         if not _NAME.fullmatch(name):
-            raise ConfigurationError(f"--run-name is '{name}': use letters, digits, '.', '_' and '-'")
+            raise ConfigurationError(
+                f"--run-name is '{name}': use up to 100 letters, digits, '.', '_' and '-', a letter or digit first"
+            )
         nearest = self._root.absolute()
         while not nearest.exists() and nearest != nearest.parent:
             nearest = nearest.parent
@@ -94,7 +96,8 @@ class FolderRunStore:
             values = yaml.safe_load(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
+        # A date that is none is a plain ValueError, and nesting without end exhausts the parser's stack.
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise DataError(f"{path} is damaged: {' '.join(str(error).split())}") from error
         if not isinstance(values, dict):
             raise DataError(f"{path} is damaged: it holds no mapping")

@@ -1,6 +1,7 @@
 """``unilab eval``."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -64,8 +65,8 @@ def evaluate(
 def _check_file(path: Path) -> None:
     from domain.errors import DataError
 
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise DataError(f"--json is '{path}': name a file in a folder that exists")
+    if path.is_dir() or not os.access(path.absolute().parent, os.W_OK):
+        raise DataError(f"--json is '{path}': name a file in a folder that exists and can be written")
 
 
 def _print(report: "EvalReport") -> None:
