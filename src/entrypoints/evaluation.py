@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-import os
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +66,7 @@ def run_evaluation(container: Container, options: EvalOptions) -> EvalReport:
     if not 0.0 < options.video_seconds < math.inf:
         raise ConfigurationError(f"--video-seconds is {options.video_seconds}: give a number of seconds above 0")
     if options.video is not None:
-        _check_place(options.video)
+        check_place(options.video, "--video")
     store: RunStore = container.run_store()
     run = store.find(options.run)
     plan = _plan(container, options, store.read_config(run))
@@ -100,13 +100,18 @@ def run_evaluation(container: Container, options: EvalOptions) -> EvalReport:
     )
 
 
-def _check_place(video: Path) -> None:
-    """Raise DataError where a video could not be written once the episodes are played."""
-    nearest = video.absolute().parent
+def check_place(file: Path, option: str) -> None:
+    """Raise DataError where a file could not be written once the episodes are played; leaves nothing behind."""
+    nearest = file.absolute().parent
     while not nearest.exists():
         nearest = nearest.parent
-    if video.is_dir() or not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        raise DataError(f"--video is '{video}': it cannot be written to {nearest}")
+    try:
+        # Permissions alone do not tell: a folder may be read-only for everybody.
+        tempfile.TemporaryFile(dir=nearest).close()
+    except OSError as error:
+        raise DataError(f"{option} is '{file}': it cannot be written to {nearest}: {error.strerror}") from error
+    if file.is_dir():
+        raise DataError(f"{option} is '{file}': that is a folder, name a file")
 
 
 def _plan(container: Container, options: EvalOptions, saved: dict[str, object]) -> Plan:

@@ -39,9 +39,12 @@ def test_each_run_has_its_figures_and_state_newest_first(store: FolderRunStore) 
     ]
 
 
-def test_a_run_whose_configuration_is_damaged_stays_in_the_list(store: FolderRunStore) -> None:
+@pytest.mark.parametrize(
+    "text", ["[", "[" * 5000, "day: 2024-13-45", "train: {iterations: null}", "train: {iterations: x}", "train: [1]"]
+)
+def test_a_run_whose_configuration_is_damaged_stays_in_the_list(store: FolderRunStore, text: str) -> None:
     run = make(store, "walk", 4)
-    (run.path / "config.yaml").write_text("[")
+    (run.path / "config.yaml").write_text(text)
 
     assert [found.state for found in list_runs(store)] == ["damaged"]
 

@@ -6,6 +6,7 @@ their own module, so an alias hides nothing.
 """
 
 import ast
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +16,14 @@ BACKENDS = frozenset({"mujoco", "mjwarp"})
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 
+# What the inner layers may import beside the standard library and what lies further in.
+LIBRARIES = {"domain": frozenset({"torch"}), "application": frozenset({"torch", "pydantic"})}
+
 # Each of these hands a device value to Python, so the step stops until the device has caught up.
-HOST_READS = frozenset({"numpy", "from_numpy", "cpu", "item", "tolist", "nonzero", "argwhere"})
+HOST_READS = frozenset(
+    {"numpy", "from_numpy", "cpu", "item", "tolist", "nonzero", "argwhere", "masked_select", "unique"}
+    | {"repeat_interleave", "bincount", "synchronize"}
+)
 
 TORCH_DRAWS = frozenset({"rand", "randn", "randint", "randperm", "bernoulli", "multinomial", "normal", "poisson"})
 LIKE_DRAWS = frozenset({"rand_like", "randn_like", "randint_like"})
@@ -131,8 +138,22 @@ def host_read(module: Module) -> Iterator[Finding]:
         elif isinstance(node, ast.Call):
             if module.dotted(node.func) == "torch.where" and len(node.args) + len(node.keywords) == 1:
                 yield node.lineno, "torch.where with one argument is nonzero: give both values"
-            if isinstance(node.func, ast.Attribute) and node.func.attr == "to" and "cpu" in _strings(*node.args):
+            values = [inner for value in (*node.args, *(k.value for k in node.keywords)) for inner in ast.walk(value)]
+            constants = [inner for inner in values if isinstance(inner, ast.Constant)]
+            if isinstance(node.func, ast.Attribute) and node.func.attr == "to" and "cpu" in _strings(*constants):
                 yield node.lineno, '.to("cpu") reads device data on the host'
+
+
+def known_library(module: Module) -> Iterator[Finding]:
+    """The inner layers import an allow-list: a library that no contract names yet is refused too."""
+    if module.layer not in LIBRARIES:
+        return
+    # Layers are the import contracts' business.
+    known = LIBRARIES[module.layer] | sys.stdlib_module_names | frozenset(LAYERS)
+    for line, name in _imports(module):
+        top = name.split(".")[0]
+        if top not in known:
+            yield line, f"{module.layer} knows {', '.join(sorted(LIBRARIES[module.layer]))}: put {top} behind a port"
 
 
 def global_random(module: Module) -> Iterator[Finding]:
@@ -305,6 +326,7 @@ def _strings(*nodes: ast.expr) -> frozenset[str]:
 
 RULES: dict[str, Rule] = {
     "host-read": host_read,
+    "known-library": known_library,
     "global-random": global_random,
     "foreign-private": foreign_private,
     "backend-branch": backend_branch,

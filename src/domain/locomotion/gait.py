@@ -19,6 +19,8 @@ class GaitClock(CommandTerm):
         random_start: Draw the phase anew at each resampling; otherwise the clock starts at 0 with the
             environment and never restarts.
 
+    The phase is a float32 sum, so a step that falls on a boundary (0.6 at 2 Hz and 50 Hz) may count to either side.
+
     Source:
         Public unilab 1.5.2, Go2 joystick task.
     """

@@ -1,7 +1,6 @@
 """``unilab eval``."""
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -40,7 +39,7 @@ def evaluate(
     unilab eval demo --baselines --video swingup.mp4
     """
     from entrypoints.composition import make_container
-    from entrypoints.evaluation import EvalOptions, run_evaluation
+    from entrypoints.evaluation import EvalOptions, check_place, run_evaluation
 
     options = EvalOptions(
         run=run,
@@ -55,18 +54,12 @@ def evaluate(
         baselines=baselines,
     )
     if json_file is not None:
-        _check_file(json_file)
+        check_place(json_file, "--json")
     report = run_evaluation(make_container(runs_dir), options)
     _print(report)
     if json_file is not None:
+        json_file.parent.mkdir(parents=True, exist_ok=True)
         json_file.write_text(json.dumps(_plain(report), indent=2) + "\n", encoding="utf-8")
-
-
-def _check_file(path: Path) -> None:
-    from domain.errors import DataError
-
-    if path.is_dir() or not os.access(path.absolute().parent, os.W_OK):
-        raise DataError(f"--json is '{path}': name a file in a folder that exists and can be written")
 
 
 def _print(report: "EvalReport") -> None:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 INTERRUPTED = 130
 """Exit code of a process that Ctrl-C has ended."""
-_NOTICE = b"\nstopping after this iteration, which is saved; Ctrl-C again ends at once\n"
+_NOTICE = b"\nstopping after the iteration in progress, if any, is saved; Ctrl-C again ends at once\n"
 _STDERR = 2
 
 

@@ -62,6 +62,8 @@ def test_a_killed_process_leaves_no_file_under_the_checkpoint_s_name(tmp_path: P
     assert os.waitstatus_to_exitcode(status) == 9
     with pytest.raises(DataError, match="is missing"):
         STORE.load(tmp_path / "a.pt", CPU)
+    STORE.save(tmp_path / "b.pt", payload())
+    assert [path.name for path in tmp_path.iterdir()] == ["b.pt"]
 
 
 @pytest.mark.parametrize("kept", [0, 1, 100, 0.5, -1])

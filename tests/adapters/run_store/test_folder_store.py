@@ -39,7 +39,7 @@ def test_runs_of_the_same_second_do_not_collide_and_keep_their_order(store: Fold
     assert [run.path for run in store.runs()] == [run.path for run in reversed(made)]
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "..~", "a b", "é", "~2"])
+@pytest.mark.parametrize("name", ["", "a/b", "..~", "a b", "é", "~2", "..", ".a", "a" * 101])
 def test_a_name_that_is_no_file_name_is_refused_and_nothing_made(
     store: FolderRunStore, tmp_path: Path, name: str
 ) -> None:
@@ -68,7 +68,9 @@ def test_a_config_comes_back_as_it_was_written_in_order(store: FolderRunStore) -
     assert not list(run.path.glob(".*"))
 
 
-@pytest.mark.parametrize("text", ["a: [1", "- 1", "", "!!python/object/apply:os.getcwd []", "\x00"])
+@pytest.mark.parametrize(
+    "text", ["a: [1", "- 1", "", "!!python/object/apply:os.getcwd []", "\x00", "day: 2024-13-45", "[" * 5000]
+)
 def test_a_damaged_config_is_one_line(store: FolderRunStore, text: str) -> None:
     run = make(store)
     (run.path / "config.yaml").write_text(text)

@@ -62,7 +62,9 @@ def test_the_same_seed_gives_the_same_figures_and_another_one_does_not(runs: Pat
         (("--checkpoint", "absent.pt"), "checkpoint absent.pt is missing"),
         (("--sim", "other"), "unknown simulator 'other'"),
         (("--device", "cuda:9"), "device 'cuda:9' is not on this machine"),
-        (("--json", "absent/a.json"), "--json is 'absent/a.json'"),
+        (("--json", "/"), "--json is '/': that is a folder"),
+        (("--json", "/proc/a.json"), "--json is '/proc/a.json'"),
+        (("--video", "/proc/version/a.mp4"), "--video is '/proc/version/a.mp4': it cannot be written"),
     ],
 )
 def test_bad_input_is_one_line(

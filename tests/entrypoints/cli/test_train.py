@@ -198,3 +198,37 @@ def test_a_second_ctrl_c_ends_at_once_with_the_earlier_checkpoint_loadable(runs:
     assert "Traceback" not in err
     newest = max((run / "checkpoints").glob("iteration_*.pt"))
     assert torch.load(newest, weights_only=True)["iteration"] >= 1
+
+
+@pytest.mark.parametrize("damage", ["envs", "elapsed", "generator", "moments", "weights", "rate"])
+def test_a_resume_that_fails_leaves_the_run_as_it_was(
+    runs: Path, capsys: pytest.CaptureFixture[str], damage: str
+) -> None:
+    main([*TRAIN, "--iterations", "1", "--logger", "none"])
+    run = only_run(runs)
+    config, checkpoint = run / "config.yaml", run / "checkpoints" / "iteration_000001.pt"
+    payload = torch.load(checkpoint, weights_only=True)
+    if damage == "envs":
+        config.write_text(config.read_text().replace("num_envs: 8", "num_envs: 9"))
+    elif damage == "elapsed":
+        del payload["env"]["elapsed"]
+    elif damage == "generator":
+        payload["env"]["rng/generator"].zero_()
+    elif damage == "moments":
+        del payload["learner"]["optimizer"]["0"]["step"]
+    elif damage == "weights":
+        payload["learner"]["actor"]["mlp.0.bias"][0] = torch.nan
+    else:
+        payload["learner"]["learning_rate"] = float("nan")
+    torch.save(payload, checkpoint)
+    before = {path: path.read_bytes() for path in sorted(run.rglob("*")) if path.is_file()}
+    capsys.readouterr()
+
+    code = main(["train", "--resume", str(run), "--iterations", "3"])
+
+    printed = capsys.readouterr()
+    assert code == 2
+    assert printed.out == ""
+    assert printed.err.startswith("error: ")
+    assert printed.err.count("\n") == 1
+    assert {path: path.read_bytes() for path in sorted(run.rglob("*")) if path.is_file()} == before
