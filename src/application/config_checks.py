@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from domain.env import EnvCfg
 from domain.errors import ConfigurationError
 from domain.managers.action import ActionTermCfg
-from domain.managers.buffers import DelayCfg
 from domain.managers.event import MODES, EventTermCfg
 from domain.managers.observation import ObservationTermCfg
 from domain.managers.terms import Bounds, Ordered, TermCfg, check_params
@@ -48,7 +47,7 @@ def check_env(env: EnvCfg) -> None:
         check_params(term.func, term.params, path)
         if isinstance(term, ActionTermCfg):
             if term.delay is not None:
-                _check_delay(term.delay, f"{path}.delay")
+                term.delay.check(f"{path}.delay")
         elif isinstance(term, ObservationTermCfg):
             _check_observation(term, path)
         elif isinstance(term, EventTermCfg):
@@ -66,19 +65,8 @@ def _check_observation(term: ObservationTermCfg, path: str) -> None:
         Ordered().check(term.clip, f"{path}.clip")
     Bounds().check(term.scale, f"{path}.scale")
     if term.delay is not None:
-        _check_delay(term.delay, f"{path}.delay")
+        term.delay.check(f"{path}.delay")
     _at_least(term.history_length, 1, f"{path}.history_length")
-
-
-def _check_delay(delay: DelayCfg, path: str) -> None:
-    _check_lags(delay.min_lag, delay.max_lag, path)
-    Bounds(0.0, 1.0).check(delay.hold_probability, f"{path}.hold_probability")
-    _at_least(delay.update_period, 0, f"{path}.update_period")
-
-
-def _check_lags(low: int, high: int, path: str) -> None:
-    if not 0 <= low <= high:
-        raise ConfigurationError(f"{path} is {low} to {high} steps: need 0 <= lowest <= highest")
 
 
 def _check_event(term: EventTermCfg, path: str) -> None:

@@ -33,9 +33,6 @@ class Capabilities:
     """MuJoCo model fields that may differ from env to env, e.g. ``body_mass``."""
     sensor_types: frozenset[str]
     """MJCF sensor elements that the backend fills, e.g. ``gyro``, ``contact``."""
-    height_scan: bool = False
-    applied_wrench: bool = False
-    snapshot: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,7 +37,6 @@ class EnvView:
         self.device = backend.device
         self.index = backend.index
         self.state = backend.state
-        self.physics_dt = backend.index.timestep
         self.step_dt = backend.index.timestep * decimation
         self.max_episode_length = max_episode_length
         self.writes = StateWrites(backend)
