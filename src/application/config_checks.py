@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from domain.env import EnvCfg
 from domain.errors import ConfigurationError
 from domain.managers.action import ActionTermCfg
-from domain.managers.event import MODES, EventTermCfg
+from domain.managers.event import EventTermCfg
 from domain.managers.observation import ObservationTermCfg
-from domain.managers.terms import Bounds, Ordered, TermCfg, check_params
+from domain.managers.terms import Bounds, Ordered, TermCfg, check_params, check_seconds
 
 MOST_STEPS = 1_000_000_000
 """Control steps of an episode, far above any that could be played."""
@@ -51,9 +51,9 @@ def check_env(env: EnvCfg) -> None:
         elif isinstance(term, ObservationTermCfg):
             _check_observation(term, path)
         elif isinstance(term, EventTermCfg):
-            _check_event(term, path)
+            term.check(path)
     for name, command in env.commands.items():
-        Ordered().check(command.resampling_time_s, f"commands.{name}.resampling_time_s")
+        check_seconds(command.resampling_time_s, f"commands.{name}.resampling_time_s")
     for name, reward in env.rewards.items():
         Bounds().check(reward.weight, f"rewards.{name}.weight")
 
@@ -67,19 +67,6 @@ def _check_observation(term: ObservationTermCfg, path: str) -> None:
     if term.delay is not None:
         term.delay.check(f"{path}.delay")
     _at_least(term.history_length, 1, f"{path}.history_length")
-
-
-def _check_event(term: EventTermCfg, path: str) -> None:
-    allowed = getattr(term.func, "modes", MODES)
-    if term.mode not in allowed:
-        raise ConfigurationError(
-            f"{path}.mode is {term.mode}, which this event cannot run in: use {' or '.join(allowed)}"
-        )
-    if term.mode == "interval" and term.interval_s is None:
-        raise ConfigurationError(f"{path}.interval_s is null: mode interval needs the seconds between two firings")
-    if term.interval_s is not None:
-        Ordered().check(term.interval_s, f"{path}.interval_s")
-    _at_least(term.min_steps_between_resets, 0, f"{path}.min_steps_between_resets")
 
 
 def _at_least(value: int, low: int, path: str) -> None:

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from application.ports import CheckpointStore, MetricSink, Observations, OnPolicyLearner, Payload, Run
 from domain.env import ManagerBasedRlEnv
-from domain.errors import ConfigurationError, DataError
+from domain.errors import ConfigurationError, DataError, SimulationError
+from domain.faults import FaultReport
 
 SCHEMA = 1
 TAIL_WINDOW = 100
@@ -111,7 +112,7 @@ def train_on_policy(
         while not ending:
             observations = _iterate(env, learner, progress, observations)
             if learner.writes_run:
-                _report(env, progress, output)
+                _report(env, progress, output, learner.rollout_steps * env.num_envs)
             # Read once: a request between saving and looping would end the run without its checkpoint.
             ending = stop.requested or progress.iteration >= plan.iterations
             if ending or progress.iteration % plan.save_interval == 0:
@@ -194,8 +195,12 @@ def _iterate(
     return observations
 
 
-def _report(env: ManagerBasedRlEnv, progress: _Progress, output: TrainOutput) -> None:
-    """Drain the environment's logs and hand all metrics of the iteration to the sinks."""
+def _report(env: ManagerBasedRlEnv, progress: _Progress, output: TrainOutput, collected: int) -> None:
+    """Drain the environment's logs and hand all metrics of the iteration to the sinks.
+
+    Raises:
+        SimulationError: One source broke all of the ``collected`` env steps of this process.
+    """
     episodes = env.drain_episodes()
     values = dict(zip(episodes.names, episodes.values.tolist(), strict=True))
     progress.metrics |= {name: value for name, value in values.items() if not math.isnan(value)}
@@ -203,18 +208,25 @@ def _report(env: ManagerBasedRlEnv, progress: _Progress, output: TrainOutput) ->
     if curricula:
         levels = torch.stack([value.float() for value in curricula.values()]).tolist()
         progress.metrics |= {f"curriculum/{name}": level for name, level in zip(curricula, levels, strict=True)}
-    progress.metrics["faults"] = float(_warn_of_faults(env, output.warn))
+    report = env.drain_faults()
+    faults = dict(zip(report.sources, report.counts.tolist(), strict=True))
+    _warn_of_faults(report, output.warn)
+    progress.metrics["faults"] = float(sum(faults.values()))
     for sink in output.sinks:
         sink.write(progress.iteration, progress.metrics)
+    worst = max(faults, key=lambda source: faults[source])
+    if faults[worst] >= collected:
+        raise SimulationError(
+            f"{worst} broke every one of the {collected} env steps of iteration {progress.iteration}, so nothing can "
+            "be learnt: look at that term, at the physics step, and at the learning rate"
+        )
 
 
-def _warn_of_faults(env: ManagerBasedRlEnv, warn: Callable[[str], None]) -> int:
-    report = env.drain_faults()
+def _warn_of_faults(report: FaultReport, warn: Callable[[str], None]) -> None:
     counts, rows, steps = report.counts.tolist(), report.rows.tolist(), report.steps.tolist()
     for source, count, row, step in zip(report.sources, counts, rows, steps, strict=True):
         if count:
             warn(f"{source} broke {count} env steps since the last report, last in env {row} at step {step}")
-    return int(sum(counts))
 
 
 def _save(

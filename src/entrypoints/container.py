@@ -78,11 +78,9 @@ def _metrics_file(run: Run) -> MetricSink:
 
 
 def _console_sink(total: int) -> MetricSink:
-    from rich.console import Console
+    from adapters.metrics.console import ConsoleSink, LastingConsole
 
-    from adapters.metrics.console import ConsoleSink
-
-    return ConsoleSink(total, Console())
+    return ConsoleSink(total, LastingConsole())
 
 
 def _no_tracker(run: Run) -> Sequence[MetricSink]:

@@ -123,7 +123,9 @@ def _plan_resume(container: Container, options: TrainOptions, reference: str) ->
 
 def _check_work_left(plan: Plan, payload: Payload) -> None:
     done, total = payload.get("iteration"), plan.config.task.train.iterations
-    if isinstance(done, int) and done >= total:
+    if isinstance(done, int) and done > total:
+        raise ConfigurationError(f"the run is at iteration {done}, beyond a total of {total}: give a higher one")
+    if done == total:
         raise ConfigurationError(f"the run has finished its {total} iterations: give a higher total with --iterations")
 
 

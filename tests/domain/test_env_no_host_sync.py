@@ -87,3 +87,4 @@ def test_no_action_term_waits(func: type) -> None:
 
     with ForbidHostSync():
         step(env, 3)
+    assert int(env.view.step_count) == 3

@@ -1,5 +1,7 @@
 """MetricSink for people: a live display on a terminal, one plain line an iteration elsewhere."""
 
+import os
+import sys
 from collections.abc import Mapping
 
 from rich.console import Console, Group
@@ -12,6 +14,15 @@ RETURN = "episode/return"
 LENGTH = "episode/length"
 RATE = "tail_env_steps_per_sec"
 SHOWN_GROUPS = ("reward", "termination", "metric", "curriculum", "loss")
+
+
+class LastingConsole(Console):
+    """A console whose reader may go: rich would end the process, and a run is worth more than its display."""
+
+    def on_broken_pipe(self) -> None:
+        """Send this and all later output nowhere."""
+        self.quiet = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class ConsoleSink:
@@ -30,8 +41,8 @@ class ConsoleSink:
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("left"),
             TimeRemainingColumn(),
+            TextColumn("left"),
             console=console,
         )
         self._bar = self._progress.add_task("training", total=total)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from domain.errors import ConfigurationError, unknown_name
 from domain.managers.state import Stateful, set_rows
-from domain.managers.terms import TermCfg, bind_term, parse_seconds
+from domain.managers.terms import TermCfg, bind_term, check_seconds, parse_seconds
 from domain.view import EnvView
 
 EventMode = Literal["startup", "reset", "interval", "step"]
@@ -28,14 +28,28 @@ class EventTermCfg(TermCfg):
     min_steps_between_resets: int = 0
     """For mode reset: rows that fired fewer control steps ago are left alone."""
 
+    def check(self, path: str) -> None:
+        """Raise ConfigurationError for a mode or setting that cannot work, or that the mode does not use."""
+        if self.mode not in MODES:
+            raise ConfigurationError(f"{path}.mode: {unknown_name('mode', self.mode, MODES)}")
+        allowed = getattr(self.func, "modes", MODES)
+        if self.mode not in allowed:
+            raise ConfigurationError(f"{path} cannot run in mode {self.mode}: use {' or '.join(allowed)}")
+        if self.mode == "interval" and self.interval_s is None:
+            raise ConfigurationError(f"{path} has mode interval: give interval_s, the seconds between two firings")
+        if self.mode != "interval" and (self.interval_s is not None or self.is_global_time):
+            raise ConfigurationError(f"{path}: interval_s and is_global_time are for mode interval, not {self.mode}")
+        if self.min_steps_between_resets < 0 or (self.mode != "reset" and self.min_steps_between_resets):
+            raise ConfigurationError(f"{path}.min_steps_between_resets is a count of at least 0, for mode reset")
+        if self.interval_s is not None:
+            check_seconds(self.interval_s, f"{path}.interval_s")
+
 
 class _Interval(Stateful):
     """A term with its timer."""
 
     def __init__(self, term: Callable[[Tensor], None], cfg: EventTermCfg, env: EnvView, path: str) -> None:
         super().__init__()
-        if cfg.interval_s is None:
-            raise ConfigurationError(f"{path} has mode interval: give interval_s, the seconds between two firings")
         self.term = term
         self._span = parse_seconds(cfg.interval_s, f"{path}.interval_s", env)
         self._backend = env.backend
@@ -85,15 +99,7 @@ class EventManager(Stateful):
         self._last_fired: dict[str, Tensor] = {}
         for name, cfg in cfgs.items():
             path = f"events.{name}"
-            if cfg.mode not in MODES:
-                raise ConfigurationError(f"{path}.mode: {unknown_name('mode', cfg.mode, MODES)}")
-            allowed = getattr(cfg.func, "modes", MODES)
-            if cfg.mode not in allowed:
-                raise ConfigurationError(f"{path} cannot run in mode {cfg.mode}: use {' or '.join(allowed)}")
-            if cfg.mode != "interval" and (cfg.interval_s is not None or cfg.is_global_time):
-                raise ConfigurationError(f"{path}: interval_s and is_global_time are for mode interval, not {cfg.mode}")
-            if cfg.min_steps_between_resets < 0 or (cfg.mode != "reset" and cfg.min_steps_between_resets):
-                raise ConfigurationError(f"{path}.min_steps_between_resets is a count of at least 0, for mode reset")
+            cfg.check(path)
             self._terms[name] = bind_term(cfg, env, path)
             if cfg.mode == "interval":
                 self._intervals[name] = _Interval(self._terms[name], cfg, env, path)

@@ -184,9 +184,18 @@ def parse_numbers(value: object, path: str, *, device: torch.device, checks: Seq
     return torch.tensor(value, dtype=torch.float32, device=device)
 
 
+SECONDS: tuple[Check, ...] = (Ordered(), Bounds(0.0))
+
+
+def check_seconds(value: object, path: str) -> None:
+    """Raise ConfigurationError unless ``value`` is a (low, high) pair of seconds, none negative."""
+    for check in SECONDS:
+        check.check(value, path)
+
+
 def parse_seconds(value: object, path: str, env: EnvView) -> Tensor:
     """Return and publish a run-time (low, high) pair of seconds, none negative."""
-    parse = functools.partial(parse_numbers, device=env.device, checks=(Ordered(), Bounds(0.0)))
+    parse = functools.partial(parse_numbers, device=env.device, checks=SECONDS)
     tensor = parse(value, path)
     env.publish_tunable(path, tensor, parse)
     return tensor

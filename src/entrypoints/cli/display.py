@@ -1,5 +1,7 @@
 """Text for people: aligned tables and a short form of a configuration."""
 
+import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 # Left out of the short form where they have this value; ``--dry-run`` shows everything.
@@ -12,6 +14,14 @@ _USUAL: Mapping[str, object] = {
     "history_length": 1,
     "time_out": False,
 }
+
+
+def tell(text: str) -> None:
+    """Print a line; where the reader has gone (``| head``), it and all later output go nowhere, without an error."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def table(rows: Iterable[Sequence[str]], headers: Sequence[str] = ()) -> str:

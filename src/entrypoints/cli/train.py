@@ -68,7 +68,7 @@ def train(
 
 def _train(options: "TrainOptions", runs_dir: Path, dry_run: bool) -> None:
     from application.onpolicy import StopFlag
-    from entrypoints.cli.interrupt import INTERRUPTED, stops_on_interrupt
+    from entrypoints.cli.interrupt import Received, stops_on_signal
     from entrypoints.composition import make_container
     from entrypoints.training import Reports, plan_training, run_training
 
@@ -84,13 +84,13 @@ def _train(options: "TrainOptions", runs_dir: Path, dry_run: bool) -> None:
 
     stop = StopFlag()
     # Ranks that stopped after different iterations would wait for each other for ever.
-    with stops_on_interrupt(stop) if job.plan.world_size == 1 else nullcontext():
+    with stops_on_signal(stop) if job.plan.world_size == 1 else nullcontext(Received()) as received:
         reports = Reports(started=started, warn=lambda line: typer.echo(f"warning: {line}", err=True))
         run, summary = run_training(container, job, stop=stop, reports=reports)
     if run is not None:
         _print_end(run.path, summary)
     if summary.stopped:
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(received.exit_code)
 
 
 def _print_whole(plan: "Plan") -> None:
@@ -100,24 +100,26 @@ def _print_whole(plan: "Plan") -> None:
 
 
 def _print_start(plan: "Plan", run: "Run", env: "ManagerBasedRlEnv") -> None:
-    from entrypoints.cli.display import short_config
+    from entrypoints.cli.display import short_config, tell
 
     config, cfg = plan.config, plan.config.task.env
     widths = ", ".join(f"{group} {width}" for group, width in env.observations.widths.items())
-    typer.echo(f"task {config.task.name}, {config.choices.algo} on {config.choices.device}, {config.choices.sim}")
-    typer.echo(
+    tell(f"task {config.task.name}, {config.choices.algo} on {config.choices.device}, {config.choices.sim}")
+    tell(
         f"control {1.0 / cfg.step_dt:g} Hz, physics {1.0 / cfg.sim_dt:g} Hz, "
         f"episodes of {cfg.max_episode_length} steps; observations {widths}; actions {env.actions.dim}"
     )
-    typer.echo(short_config(config.values))
-    typer.echo(f"run {run.path}")
+    tell(short_config(config.values))
+    tell(f"run {run.path}")
 
 
 def _print_end(path: Path, summary: "TrainSummary") -> None:
+    from entrypoints.cli.display import tell
+
     what = "stopped" if summary.stopped else "finished"
     reward = summary.metrics.get("episode/return")
     shown = "" if reward is None else f", return {reward:.2f}"
-    typer.echo(f"{what} at iteration {summary.iteration}, {summary.env_steps:,} env steps{shown}")
+    tell(f"{what} at iteration {summary.iteration}, {summary.env_steps:,} env steps{shown}")
     if summary.checkpoint is not None:
-        typer.echo(f"checkpoint {summary.checkpoint}")
-        typer.echo(f"evaluate it: unilab eval {path}")
+        tell(f"checkpoint {summary.checkpoint}")
+        tell(f"evaluate it: unilab eval {path}")

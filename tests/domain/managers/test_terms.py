@@ -94,7 +94,11 @@ def test_a_missing_parameter_is_named() -> None:
 
 
 def test_good_parameters_pass() -> None:
-    check(width=2.0, span=(1.0, 1.0), pose={"x": (0.0, 0.0)}, kind="scale", flag=True, free=-3, mode=None)
+    good = {"width": 2.0, "span": (1.0, 1.0), "pose": {"x": (0.0, 0.0)}, "kind": "scale", "flag": True, "free": -3}
+    check(**good, mode=None)
+    for name, bad in {"width": 0.0, "span": (2.0, 1.0), "kind": "other", "flag": 1}.items():
+        with pytest.raises(ConfigurationError, match=name):
+            check(**{**good, "mode": None, name: bad})
 
 
 @pytest.mark.parametrize(
@@ -180,3 +184,9 @@ def test_checks_stand_alone() -> None:
     Bounds(0.0).check((0.0, 3.0), "x")
     Ordered().check([1, 1], "x")
     RangeTable(("x",)).check({}, "x")
+    with pytest.raises(ConfigurationError, match="x is -1.0, outside"):
+        Bounds(0.0).check((0.0, -1.0), "x")
+    with pytest.raises(ConfigurationError, match="low is above high"):
+        Ordered().check([2, 1], "x")
+    with pytest.raises(ConfigurationError, match="unknown axis 'y'"):
+        RangeTable(("x",)).check({"y": (0, 1)}, "x")

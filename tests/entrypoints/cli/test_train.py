@@ -232,3 +232,40 @@ def test_a_resume_that_fails_leaves_the_run_as_it_was(
     assert printed.err.startswith("error: ")
     assert printed.err.count("\n") == 1
     assert {path: path.read_bytes() for path in sorted(run.rglob("*")) if path.is_file()} == before
+
+
+def test_a_total_below_what_is_done_says_where_the_run_is(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main([*TRAIN, "--iterations", "2", "--logger", "none", "--quiet"])
+    capsys.readouterr()
+
+    code = main(["train", "--resume", str(only_run(runs)), "--iterations", "1"])
+
+    assert code == 2
+    assert capsys.readouterr().err == "error: the run is at iteration 2, beyond a total of 1: give a higher one\n"
+
+
+def test_a_reader_that_goes_away_does_not_end_the_run(runs: Path) -> None:
+    arguments = ["train", "cartpole_balance", *SMALL, "--iterations", "30", "--logger", "none"]
+    with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        error = process.stderr.read()
+
+    assert (process.returncode, error) == (0, b"")
+    assert [row["iteration"] for row in rows(only_run(runs))] == list(range(1, 31))
+
+
+def test_a_run_whose_every_step_is_broken_fails_and_names_the_source(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    coarse = ("--set", "env.sim_dt=100", "--set", "env.episode_length_s=50000")
+    small = ("--num-envs", "8", "--set", "ppo.rollout_steps=8", "--iterations", "3", "--logger", "none")
+
+    code = main(["train", "cartpole_balance", *small, *coarse])
+
+    assert code == 1
+    err = capsys.readouterr().err
+    assert "error: physics broke every one of the 64 env steps of iteration 1, so nothing can be learnt" in err
+    assert [row["faults"] for row in rows(only_run(runs))] == [64.0]
