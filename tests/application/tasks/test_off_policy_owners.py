@@ -1,0 +1,124 @@
+"""Off-policy owners against the published tables."""
+
+import dataclasses
+
+import pytest
+
+from application.config_values import from_plain, to_plain
+from application.tasks.off_policy_owners import OWNERS
+from domain.learning.config import FlashSacCfg, OffPolicyCfg, SacCfg, Td3Cfg
+
+# Environments, iterations, save interval, batch, updates, rows reused (updates * batch / environments),
+# rows kept, rows at the start.
+RUNS = {
+    ("g1_walk", "sac"): (2048, 5_000, 1_000, 8192, 8, 32, 1_048_576, 20_480),
+    ("g1_motion", "sac"): (2048, 25_000, 1_000, 8192, 4, 16, 1_048_576, 8_192),
+    ("g1_walk", "flashsac"): (4096, 5_000, 1_000, 2048, 8, 4, 1_048_576, 200_704),
+    ("g1_motion", "flashsac"): (2048, 25_000, 1_000, 2048, 4, 4, 1_048_576, 200_704),
+    ("go2_flat", "flashsac"): (1024, 4_000, 1_000, 2048, 2, 4, 4_194_304, 51_200),
+    ("g1_walk", "td3"): (4096, 100_000, 500, 8192, 4, 8, 4_096_000, 8_192),
+    ("go2_flat", "td3"): (1024, 5_000, 1_000, 8192, 8, 64, 1_048_576, 10_240),
+}
+# Policy frequency, gamma, tau, atoms, ends of the returns, clip of the gradient's norm.
+MATHS = {
+    ("g1_walk", "sac"): (4, 0.97, 0.125, 101, -20.0, 20.0, 0.0),
+    ("g1_motion", "sac"): (2, 0.99, 0.05, 501, -20.0, 20.0, 10.0),
+    ("g1_walk", "flashsac"): (2, 0.97, 0.05, 101, -5.0, 5.0, 0.0),
+    ("g1_motion", "flashsac"): (2, 0.99, 0.05, 101, -5.0, 5.0, 0.0),
+    ("go2_flat", "flashsac"): (2, 0.97, 0.05, 101, -5.0, 5.0, 0.0),
+    ("g1_walk", "td3"): (2, 0.97, 0.1, 101, -10.0, 10.0, 10.0),
+    ("go2_flat", "td3"): (2, 0.97, 0.1, 101, -10.0, 10.0, 10.0),
+}
+# Env steps and critic updates of a whole run.
+BUDGETS = {
+    ("g1_walk", "sac"): (10_240_000, 40_000),
+    ("g1_motion", "sac"): (51_200_000, 100_000),
+    ("g1_walk", "flashsac"): (20_480_000, 40_000),
+    ("g1_motion", "flashsac"): (51_200_000, 100_000),
+    ("go2_flat", "flashsac"): (4_096_000, 8_000),
+    ("g1_walk", "td3"): (409_600_000, 400_000),
+    ("go2_flat", "td3"): (5_120_000, 40_000),
+}
+KINDS = {"sac": SacCfg, "td3": Td3Cfg, "flashsac": FlashSacCfg}
+PAIRS = list(OWNERS)
+
+
+def test_only_published_pairs_have_an_owner() -> None:
+    assert set(OWNERS) == set(RUNS)
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_a_run_is_the_published_one(pair: tuple[str, str]) -> None:
+    train, learner = OWNERS[pair].train, OWNERS[pair].learner
+
+    assert RUNS[pair] == (
+        train.num_envs,
+        train.iterations,
+        train.save_interval,
+        learner.batch_size,
+        learner.updates_per_step,
+        learner.updates_per_step * learner.batch_size / train.num_envs,
+        learner.replay_rows,
+        learner.learning_start_rows,
+    )
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_a_learner_is_the_published_one(pair: tuple[str, str]) -> None:
+    learner = OWNERS[pair].learner
+
+    assert type(learner) is KINDS[pair[1]]
+    assert learner.n_step == 1
+    assert MATHS[pair] == (
+        learner.policy_frequency,
+        learner.gamma,
+        learner.tau,
+        learner.atoms,
+        learner.v_min,
+        learner.v_max,
+        learner.max_grad_norm,
+    )
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_a_whole_run_is_as_long_as_the_published_one(pair: tuple[str, str]) -> None:
+    train, learner = OWNERS[pair].train, OWNERS[pair].learner
+
+    assert BUDGETS[pair] == (train.num_envs * train.iterations, train.iterations * learner.updates_per_step)
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_the_replay_holds_whole_steps_and_at_least_the_start(pair: tuple[str, str]) -> None:
+    train, learner = OWNERS[pair].train, OWNERS[pair].learner
+
+    assert learner.replay_rows % train.num_envs == 0
+    assert learner.batch_size <= learner.learning_start_rows <= learner.replay_rows
+
+
+@pytest.mark.parametrize(
+    ("task", "alpha_init", "target_entropy_ratio"), [("g1_walk", 1e-3, 0.0), ("g1_motion", 0.1, 0.5)]
+)
+def test_sac_starts_from_the_published_temperature(task: str, alpha_init: float, target_entropy_ratio: float) -> None:
+    learner = OWNERS[task, "sac"].learner
+
+    assert isinstance(learner, SacCfg)
+    assert (learner.alpha_init, learner.target_entropy_ratio) == (alpha_init, target_entropy_ratio)
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_networks_rates_and_exploration_are_the_defaults(pair: tuple[str, str]) -> None:
+    learner = OWNERS[pair].learner
+    own = {field.name for field in dataclasses.fields(learner)} - {
+        *(field.name for field in dataclasses.fields(OffPolicyCfg)),
+        "alpha_init",
+        "target_entropy_ratio",
+    }
+
+    assert {name: getattr(learner, name) for name in own} == {name: getattr(KINDS[pair[1]](), name) for name in own}
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_a_learner_survives_the_way_through_a_configuration_file(pair: tuple[str, str]) -> None:
+    learner = OWNERS[pair].learner
+
+    assert from_plain(type(learner), learner, to_plain(learner, "learner"), "learner") == learner
