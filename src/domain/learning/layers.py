@@ -1,0 +1,179 @@
+"""Layers of the SAC and TD3 networks, single or several side by side.
+
+A layer computes in the type of its matrix. Twin critics are the two members of one layer: activations are
+(rows, members, features).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from domain.learning.kernels import Kernels
+
+_ALIGNED = 8
+
+
+class _MemberProduct(torch.autograd.Function):
+    """One batched product for all members, written straight into (rows, members, features).
+
+    ``torch.bmm`` alone gives (members, rows, features): norms would need a copy of it.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return _product(x, weight.mT)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        x, weight = ctx.saved_tensors
+        wants_x, wants_weight = ctx.needs_input_grad
+        grad_x = _product(grad, weight) if wants_x else None
+        grad_weight = torch.bmm(grad.permute(1, 2, 0), x.transpose(0, 1)) if wants_weight else None
+        return grad_x, grad_weight
+
+
+def _product(x: Tensor, matrices: Tensor) -> Tensor:
+    if torch.compiler.is_compiling():
+        return torch.bmm(x.transpose(0, 1), matrices).transpose(0, 1).contiguous()
+    y = x.new_empty(x.shape[0], x.shape[1], matrices.shape[2])
+    torch.bmm(x.transpose(0, 1), matrices, out=y.transpose(0, 1))
+    return y
+
+
+class MatrixLayer(nn.Module):
+    """A linear map without bias, or several members side by side.
+
+    Args:
+        weight: (out, in) or (members, out, in), first values.
+        pad_inputs: Whether a network may store more, zero, columns for the sake of alignment.
+        pad_outputs: Whether it may store more, zero, rows: then there are more columns of output.
+    """
+
+    def __init__(self, weight: Tensor, *, pad_inputs: bool = False, pad_outputs: bool = False) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight)
+        self._pads = (pad_outputs, pad_inputs)
+
+    def stored_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the padded shapes of matrix and bias."""
+        *members, outputs, inputs = self.weight.shape
+        outputs, inputs = (
+            -(-size // _ALIGNED) * _ALIGNED if pads else size
+            for size, pads in zip((outputs, inputs), self._pads, strict=True)
+        )
+        return {"weight": (*members, outputs, inputs), "bias": (*members, outputs)}
+
+    def product(self, x: Tensor) -> Tensor:
+        """Return W x, (rows[, members], out), for (rows, in) or (rows, members, in)."""
+        weight = self.weight
+        x = x.to(weight.dtype)
+        if x.shape[-1] < weight.shape[-1]:
+            x = F.pad(x, (0, weight.shape[-1] - x.shape[-1]))
+        if weight.dim() == 2:
+            return F.linear(x, weight)
+        if x.dim() == 2:
+            return F.linear(x, weight.flatten(0, 1)).view(len(x), *weight.shape[:2])
+        result: Tensor = _MemberProduct.apply(x, weight)  # type: ignore[no-untyped-call]
+        return result
+
+
+class Affine(MatrixLayer):
+    """A linear map with bias, started uniformly within 1/sqrt(inputs) (the default of ``torch.nn.Linear``).
+
+    Args:
+        inputs: Columns of x.
+        outputs: Columns of y.
+        members: None for a single map; else how many maps work side by side.
+        generator: On the CPU; gives the first weights.
+        pads: As of ``MatrixLayer``: inputs, outputs.
+    """
+
+    def __init__(
+        self,
+        inputs: int,
+        outputs: int,
+        members: int | None,
+        generator: torch.Generator,
+        pads: tuple[bool, bool] = (False, False),
+    ) -> None:
+        side = () if members is None else (members,)
+        limit = inputs**-0.5
+        weight = torch.empty(*side, outputs, inputs).uniform_(-limit, limit, generator=generator)
+        super().__init__(weight, pad_inputs=pads[0], pad_outputs=pads[1])
+        self.bias = nn.Parameter(torch.empty(*side, outputs).uniform_(-limit, limit, generator=generator))
+
+
+class Head(Affine):
+    """A last layer."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (rows, in) or (rows, members, in) to (rows[, members], out), float32."""
+        return self.product(x) + self.bias
+
+
+class RectifiedLayer(Affine):
+    """A linear map and ReLU."""
+
+    def forward(self, x: Tensor, kernels: Kernels) -> Tensor:
+        """Return the layer's output, in the type of its matrix."""
+        y = self.product(x)
+        return F.relu(y + self.bias.to(y.dtype))
+
+
+class NormalizedLayer(Affine):
+    """A linear map, LayerNorm (eps 1e-5) and SiLU."""
+
+    def __init__(
+        self,
+        inputs: int,
+        outputs: int,
+        members: int | None,
+        generator: torch.Generator,
+        pads: tuple[bool, bool] = (False, False),
+    ) -> None:
+        super().__init__(inputs, outputs, members, generator, pads)
+        self.norm_weight = nn.Parameter(torch.ones_like(self.bias))
+        self.norm_bias = nn.Parameter(torch.zeros_like(self.bias))
+
+    def forward(self, x: Tensor, kernels: Kernels) -> Tensor:
+        """Return the layer's output, in the type of its matrix."""
+        return kernels.norm_silu(self.product(x), self.bias, self.norm_weight, self.norm_bias)
+
+
+class Mlp(nn.Module):
+    """Hidden layers of one kind and a linear head.
+
+    Args:
+        widths: Columns of the input, of each hidden layer and of the output.
+        layer: The kind of the hidden layers.
+        members: As of ``Affine``.
+        generator: On the CPU; gives the first weights.
+        kernels: Do the costly operations.
+    """
+
+    def __init__(
+        self,
+        widths: Sequence[int],
+        layer: type[RectifiedLayer] | type[NormalizedLayer],
+        members: int | None,
+        generator: torch.Generator,
+        kernels: Kernels,
+    ) -> None:
+        super().__init__()
+        *inner, last, outputs = widths
+        pairs = zip(inner, [*inner[1:], last], strict=True)
+        layers = [layer(i, o, members, generator, (number == 0, False)) for number, (i, o) in enumerate(pairs)]
+        self.layers = nn.ModuleList(layers)
+        self.head = Head(last, outputs, members, generator, (False, True))
+        self._kernels = kernels
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (rows, in) to (rows[, members], out) float32; a ``Network`` may add columns to inputs and outputs."""
+        for layer in self.layers:
+            x = layer(x, self._kernels)
+        y: Tensor = self.head(x)
+        return y

@@ -1,0 +1,93 @@
+"""The saved form of a learner: plain data and tensors, checked as a whole before anything is loaded."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from domain.errors import DataError
+
+FORMAT = 1
+
+
+def pack(
+    kind: str,
+    shape: Mapping[str, object],
+    tensors: Mapping[str, Tensor],
+    counters: Mapping[str, int],
+    generator: torch.Generator,
+) -> dict[str, object]:
+    """Return a payload with copies of ``tensors``."""
+    return {
+        "format": FORMAT,
+        "kind": kind,
+        "shape": dict(shape),
+        "tensors": {name: tensor.clone() for name, tensor in tensors.items()},
+        "counters": dict(counters),
+        # As text: a loader that moves tensors to its device would move this one too, and generators refuse that.
+        "rng": {"device": generator.device.type, "state": bytes(generator.get_state().untyped_storage()).hex()},
+    }
+
+
+def unpack(
+    state: Mapping[str, object], kind: str, shape: Mapping[str, object], tensors: Mapping[str, Tensor]
+) -> tuple[dict[str, Tensor], dict[str, int], Mapping[str, object]]:
+    """Return the tensors, counters and random state of a payload that fits the learner described.
+
+    Raises:
+        DataError: Another algorithm, version or shape, or a missing, surplus or damaged entry; names what differs.
+    """
+    if state.get("kind") != kind:
+        raise DataError(f"the checkpoint was learnt by '{state.get('kind')}', not by '{kind}': choose that algorithm")
+    if state.get("format") != FORMAT:
+        raise DataError(f"the checkpoint has format {state.get('format')}, this version reads {FORMAT}")
+    saved_shape = _table(state, "shape")
+    different = [
+        f"{name} is {saved_shape.get(name)} there and {shape.get(name)} here"
+        for name in sorted(shape.keys() | saved_shape.keys())
+        if saved_shape.get(name) != shape.get(name)
+    ]
+    if different:
+        raise DataError(f"the checkpoint is of another learner: {'; '.join(different)}")
+    counters = {name: value for name, value in _table(state, "counters").items() if isinstance(value, int)}
+    return _fitting(_table(state, "tensors"), tensors), counters, _table(state, "rng")
+
+
+def _fitting(saved: Mapping[str, object], own: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    fitting: dict[str, Tensor] = {}
+    for name in sorted(saved.keys() | own.keys()):
+        there, here = saved.get(name), own.get(name)
+        if not isinstance(there, Tensor) or here is None:
+            what = "lacks" if here is not None else "has an unknown"
+            raise DataError(f"the checkpoint {what} tensor '{name}': it belongs to another configuration")
+        if there.shape != here.shape or there.dtype != here.dtype:
+            raise DataError(
+                f"the checkpoint's '{name}' is {there.dtype} of shape {tuple(there.shape)}, "
+                f"expected {here.dtype} of shape {tuple(here.shape)}"
+            )
+        if not bool(torch.isfinite(there).all()):
+            raise DataError(f"the checkpoint's '{name}' holds numbers that are not finite")
+        fitting[name] = there
+    return fitting
+
+
+def _table(state: Mapping[str, object], name: str) -> Mapping[str, object]:
+    value = state.get(name)
+    if not isinstance(value, Mapping):
+        raise DataError(f"the checkpoint's entry '{name}' is missing or damaged")
+    return value
+
+
+def restore_generator(generator: torch.Generator, rng: Mapping[str, object], seed: int) -> None:
+    """Continue a random stream, or start it at ``seed`` where it was saved on another type of device.
+
+    Raises:
+        DataError: The saved state is damaged.
+    """
+    if rng.get("device") != generator.device.type:
+        generator.manual_seed(seed)
+        return
+    try:
+        generator.set_state(torch.tensor(list(bytes.fromhex(str(rng.get("state")))), dtype=torch.uint8))
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise DataError(f"the checkpoint's random state is damaged: {error}") from error
