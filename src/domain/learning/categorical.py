@@ -16,8 +16,8 @@ class Support:
     """
 
     def __init__(self, v_min: float, v_max: float, atoms: int, device: torch.device) -> None:
-        self._v_min = v_min
-        self._step = (v_max - v_min) / (atoms - 1)
+        self.v_min = v_min
+        self.step = (v_max - v_min) / (atoms - 1)
         self.atoms = torch.linspace(v_min, v_max, atoms, device=device)
 
     def mean(self, probabilities: Tensor) -> Tensor:
@@ -46,7 +46,7 @@ class Support:
         atoms = self.atoms if shift is None else self.atoms - shift[:, None]
         reached = torch.addcmul(reward[:, None], discount[:, None], atoms)
         top = len(self.atoms) - 1
-        position = ((reached - self._v_min) / self._step).clamp(0.0, top)
+        position = ((reached - self.v_min) / self.step).clamp(0.0, top)
         lower = position.floor()
         above = position - lower
         # A reward that is no number has no place; its distribution becomes none either, and no step is done.

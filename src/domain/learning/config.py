@@ -38,7 +38,9 @@ Finite = Annotated[float, Limits(fix="give a finite number")]
 Positive = Annotated[float, Limits(low=0, open_low=True, fix="give a finite number above 0")]
 NonNegative = Annotated[float, Limits(low=0, fix="give 0 for none, or a finite number above it")]
 Rate = Annotated[float, Limits(low=0, open_low=True, fix="give a learning rate such as 3e-4")]
-Decay = Annotated[float, Limits(low=0, high=1, open_high=True, fix="give the share that a moment keeps, such as 0.9")]
+Decay = Annotated[
+    float, Limits(low=0, high=1, open_low=True, open_high=True, fix="give the share that a moment keeps, such as 0.9")
+]
 Discount = Annotated[float, Limits(low=0, high=1, open_low=True, fix="give the discount of a control step, e.g. 0.99")]
 Share = Annotated[
     float, Limits(low=0, high=1, open_low=True, fix="give the share that the target moves an update, e.g. 0.05")

@@ -11,12 +11,12 @@ from torch import Tensor, nn
 
 from domain.learning.config import ExecutionCfg, FlashSacCfg
 from domain.learning.exploration import RepeatedNoise
-from domain.learning.kernels import AdamWCfg, Bellman, Kernels, TargetRule
+from domain.learning.kernels import AdamWCfg, Bellman, CosineRate, Kernels, TargetRule
 from domain.learning.learner import LearnerPlan
 from domain.learning.off_policy import OffPolicyLearner, UpdateInputs
-from domain.learning.optimization import CosineRate
-from domain.learning.tanh_gaussian import ActionBounds, TanhGaussian, stable_log_density
-from domain.learning.unit_norm import UnitNormNetwork
+from domain.learning.policy import ActionBounds, TanhGaussian
+from domain.learning.tanh_gaussian import LogDensity
+from domain.learning.unit_norm import UnitNormNetwork, UnitShape
 from domain.replay.batch import TransitionBatch
 
 
@@ -35,9 +35,9 @@ class FlashSacActor(nn.Module):
         self, cfg: FlashSacCfg, obs: int, bounds: ActionBounds, generator: torch.Generator, kernels: Kernels
     ) -> None:
         super().__init__()
-        widths = (obs, cfg.actor_width, 2 * len(bounds.scale))
-        self.net = UnitNormNetwork(widths, cfg.blocks, None, generator, kernels)
-        self.policy = TanhGaussian(bounds, (cfg.log_std_min, cfg.log_std_max), stable_log_density)
+        shape = _shape(cfg, obs, cfg.actor_width, 2 * len(bounds.scale))
+        self.net = UnitNormNetwork(shape, None, generator, kernels)
+        self.policy = TanhGaussian(bounds, (cfg.log_std_min, cfg.log_std_max), LogDensity.STABLE, kernels)
 
     def forward(self, obs: Tensor) -> Tensor:
         """Return the deterministic action, (rows, A), env units."""
@@ -48,7 +48,7 @@ class FlashSacLearner(OffPolicyLearner[FlashSacCfg]):
     """See ``Learner``. Rewards in the batch are scaled already (``domain.learning.reward_scaling``)."""
 
     kind = "flashsac"
-    critic_metrics = ("critic_loss", "critic_grad_norm", "target_value", "critic_rate")
+    critic_metrics = ("critic_loss", "critic_grad_norm", "target_value")
     actor_metrics = ("actor_loss", "actor_grad_norm", "alpha", "alpha_loss", "entropy")
 
     def __init__(
@@ -61,10 +61,10 @@ class FlashSacLearner(OffPolicyLearner[FlashSacCfg]):
     ) -> None:
         super().__init__(cfg, plan, batches, execution, kernels)
         actions = plan.layout.action
-        bounds = ActionBounds(plan.action_low, plan.action_high, plan.device)
-        self.actor = FlashSacActor(cfg, plan.layout.obs, bounds, self._init, self._kernels)
-        widths = (self._critic_width + actions, cfg.critic_width, cfg.atoms)
-        critic = UnitNormNetwork(widths, cfg.blocks, 2, self._init, self._kernels)
+        bounds = ActionBounds(plan.action_low, plan.action_high)
+        self.actor = FlashSacActor(cfg, plan.layout.obs, bounds, self._init, self._kernels).to(plan.device)
+        shape = _shape(cfg, self._critic_width + actions, cfg.critic_width, cfg.atoms)
+        critic = UnitNormNetwork(shape, 2, self._init, self._kernels)
         self._adopt_networks(self.actor.net, critic)
         self._project_actor = self._kernels.projection(self.actor.net.unit_rows())
         self._project_critic = self._kernels.projection(critic.unit_rows())
@@ -76,10 +76,10 @@ class FlashSacLearner(OffPolicyLearner[FlashSacCfg]):
         self._adopt("exploration", self._exploration)
 
         rate = CosineRate(start=cfg.lr_init, end=cfg.lr_end, horizon=cfg.lr_horizon)
-        adam = AdamWCfg(max_grad_norm=cfg.max_grad_norm)
-        self._critic_step = self._optimize("critic", rate, adam)
-        self._actor_step = self._optimize("actor", rate, adam)
-        self._alpha_step = self._optimize("log_alpha", rate, AdamWCfg())
+        adam = AdamWCfg(rate=rate, max_grad_norm=cfg.max_grad_norm)
+        self._critic_step = self._optimize("critic", adam)
+        self._actor_step = self._optimize("actor", adam)
+        self._alpha_step = self._optimize("log_alpha", AdamWCfg(rate=rate))
         self._critic_loss = self._compiled(self._critic_objective)
         self._actor_loss = self._compiled(self._actor_objective)
         self._finish()
@@ -87,9 +87,9 @@ class FlashSacLearner(OffPolicyLearner[FlashSacCfg]):
     @torch.no_grad()
     def act(self, obs: Tensor, *, deterministic: bool = False) -> Tensor:
         """Return actions, see ``Learner.act``; exploring rows hold their noise for several steps."""
+        self._check_rows(obs, deterministic)
         if deterministic:
             return self.actor(obs)  # type: ignore[no-any-return]
-        self._check_rows(obs)
         return self.actor.policy.sample(self.actor.net(obs), self._exploration())
 
     @torch.no_grad()
@@ -105,10 +105,10 @@ class FlashSacLearner(OffPolicyLearner[FlashSacCfg]):
         norm, active = self._critic_step.step(loss.detach(), self._critic.gradient(loss))
         self._project_critic()
         self._critic.refresh()
+        self._move_target(active)
         if actor_turn and not self._cfg.policy_before_critic:
             actor_row = self._learn_actor(inputs)
-        self._move_target(active)
-        return [loss.detach(), norm, target_value, self._critic_step.rate], actor_row
+        return [loss.detach(), norm, target_value], actor_row
 
     def _learn_actor(self, inputs: UpdateInputs) -> list[Tensor]:
         alpha = self._log_alpha.exp()
@@ -130,17 +130,19 @@ class FlashSacLearner(OffPolicyLearner[FlashSacCfg]):
         with torch.no_grad():
             action, log_prob = self.actor.policy.draw(self._actor_network.fixed(inputs.next_obs), inputs.noise[0])
             both = torch.cat((inputs.state_action, torch.cat((inputs.next_critic_obs, action), dim=-1)))
-            next_logits = self._target.fixed(both, True)[size:]
+            with self._beside():
+                next_logits = self._target.fixed(both, True, slice(size, None))
         bellman = Bellman(inputs.reward, inputs.discount, alpha * log_prob)
-        logits = self._critic(both, True)[:size]
+        logits = self._critic(both, True, slice(size))
+        self._together()
         loss, value = self._kernels.bellman_loss(logits, next_logits, bellman, self._support, TargetRule.LOWER_NEXT)
         return 0.5 * loss.mean(), value.mean()
 
     def _actor_objective(self, inputs: UpdateInputs, alpha: Tensor) -> tuple[Tensor, Tensor]:
         """Return the loss and the entropy estimate of an update; the next observations enter batch norms alone."""
         size = self._cfg.batch_size
-        head = self._actor_network(torch.cat((inputs.obs, inputs.next_obs)), True)
-        action, log_prob = self.actor.policy.draw(head[:size], inputs.noise[1])
+        head = self._actor_network(torch.cat((inputs.obs, inputs.next_obs)), True, slice(size))
+        action, log_prob = self.actor.policy.draw(head, inputs.noise[1])
         values = self._support.value(self._critic.fixed(torch.cat((inputs.critic_obs, action), dim=-1)))
         return (alpha * log_prob - values.amin(dim=-1)).mean(), -log_prob.detach().mean()
 
@@ -150,6 +152,11 @@ class FlashSacLearner(OffPolicyLearner[FlashSacCfg]):
             "actor_width": cfg.actor_width,
             "critic_width": cfg.critic_width,
             "blocks": cfg.blocks,
+            "expansion": cfg.expansion,
             "log_std_min": cfg.log_std_min,
             "log_std_max": cfg.log_std_max,
         }
+
+
+def _shape(cfg: FlashSacCfg, inputs: int, width: int, outputs: int) -> UnitShape:
+    return UnitShape(inputs=inputs, width=width, outputs=outputs, blocks=cfg.blocks, expansion=cfg.expansion)

@@ -74,7 +74,8 @@ class Learner(Protocol):
         """Do one cycle of updates on batch ``slot`` (0 or 1), without a host read.
 
         Returns:
-            Means over the cycle, 0-dim, on the device; the next call overwrites them.
+            Means over the cycle, 0-dim, on the device; the next call overwrites them. Where the actor had no turn,
+            its values are those of its last one, and NaN before its first.
         """
         ...
 

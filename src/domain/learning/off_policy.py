@@ -1,14 +1,16 @@
 """The part that SAC, TD3 and FlashSAC share: batches, the update cycle, the random stream, metrics and the payload."""
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from typing import ClassVar, Generic, TypeVar
+from types import MappingProxyType
+from typing import ClassVar, Generic, NoReturn, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from domain.errors import ConfigurationError, DataError
+from domain.errors import ConfigurationError
 from domain.learning import payload
 from domain.learning.categorical import Support
 from domain.learning.config import ExecutionCfg, OffPolicyCfg
@@ -16,7 +18,7 @@ from domain.learning.cycles import UpdateCycles
 from domain.learning.kernels import AdamWCfg, Kernels, TorchKernels
 from domain.learning.learner import LearnerPlan
 from domain.learning.network import Network
-from domain.learning.optimization import CosineRate, Stepper
+from domain.learning.optimization import Stepper
 from domain.learning.running_moments import ObservationNormalizer
 from domain.replay.batch import TransitionBatch
 from domain.rng import derive_seed
@@ -91,15 +93,18 @@ class OffPolicyLearner(Generic[Cfg]):
         self.noise = torch.zeros(shape, device=plan.device)
         self._support = Support(cfg.v_min, cfg.v_max, cfg.atoms, plan.device)
         self._critic_values = torch.zeros(len(self.critic_metrics), device=plan.device)
-        self._actor_values = torch.zeros(len(self.actor_metrics), device=plan.device)
+        self._actor_values = torch.full((len(self.actor_metrics),), torch.nan, device=plan.device)
         values = [*self._critic_values.unbind(), *self._actor_values.unbind()]
-        self._metrics = dict(zip((*self.critic_metrics, *self.actor_metrics), values, strict=True))
+        names = (*self.critic_metrics, *self.actor_metrics)
+        self._metrics = MappingProxyType(dict(zip(names, values, strict=True)))
         self._obs_normalizer: ObservationNormalizer | None = None
         self._critic_normalizer: ObservationNormalizer | None = None
         self._networks: dict[str, Network] = {}
         self._parts: dict[str, nn.Module] = {}
         self._scalars: dict[str, Tensor] = {}
         self._steppers: dict[str, tuple[Stepper, Callable[[Tensor], dict[str, Tensor]]]] = {}
+        streams = plan.device.type == "cuda" and not execution.compile
+        self._side = torch.cuda.Stream(plan.device) if streams else None
         self._updates = 0
         self._version = 0
 
@@ -113,10 +118,16 @@ class OffPolicyLearner(Generic[Cfg]):
 
     def update(self, slot: int) -> Mapping[str, Tensor]:
         """Do the updates of one cycle on batch ``slot``; see ``Learner.update``."""
+        if slot not in (0, 1):
+            raise ConfigurationError(f"update() got slot {slot}: a learner is bound to two batches, 0 and 1")
         self._cycles.run(slot, self._updates)
         self._updates += self._cfg.updates_per_step
         self._version += 1
         return self._metrics
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        """Refuse: a copy's networks would not be the ones that its optimisers move."""
+        raise ConfigurationError("a learner is not copied: build another one and load its state_dict()")
 
     def state_dict(self) -> dict[str, object]:
         """Return copies of all that the future depends on, in the form of ``domain.learning.payload``."""
@@ -132,8 +143,6 @@ class OffPolicyLearner(Generic[Cfg]):
             DataError: The payload is of another learner, version or shape, or damaged; nothing has changed then.
         """
         tensors, counters, rng = payload.unpack(state, self.kind, self._shape(), self._live())
-        if counters.keys() != {"updates", "policy_version"}:
-            raise DataError("the checkpoint's entry 'counters' is damaged")
         payload.restore_generator(self.generator, rng, derive_seed(self._plan.seed, f"learner/{counters['updates']}"))
         self._restore(tensors)
         self._updates, self._version = counters["updates"], counters["policy_version"]
@@ -170,11 +179,11 @@ class OffPolicyLearner(Generic[Cfg]):
         self._adopt("actor_normalizer", self._obs_normalizer)
         self._adopt("critic_normalizer", self._critic_normalizer)
 
-    def _optimize(self, name: str, rate: float | CosineRate, cfg: AdamWCfg) -> Stepper:
+    def _optimize(self, name: str, cfg: AdamWCfg) -> Stepper:
         """Return an optimiser of a network, or of a number called ``name``, that is part of the payload."""
         network = self._networks.get(name)
         weights = self._scalars[name] if network is None else network.weights
-        stepper = Stepper(weights, rate, cfg, self._kernels)
+        stepper = Stepper(weights, cfg, self._kernels)
         named = (lambda block: {name: block[0]}) if network is None else network.views
         self._steppers[f"{name.removeprefix('log_')}_optimizer"] = (stepper, named)
         return stepper
@@ -188,9 +197,28 @@ class OffPolicyLearner(Generic[Cfg]):
         compiled: Loss = torch.compile(loss, dynamic=False) if self._execution.compile else loss
         return compiled
 
+    @contextmanager
+    def _beside(self) -> Iterator[None]:
+        """Run on the device beside what follows, until ``_together``; on a CPU nothing is beside anything."""
+        if self._side is None:
+            yield
+            return
+        self._side.wait_stream(torch.cuda.current_stream(self._plan.device))
+        with torch.cuda.stream(self._side):
+            yield
+
+    def _together(self) -> None:
+        """Let what follows wait for what ran beside."""
+        if self._side is not None:
+            torch.cuda.current_stream(self._plan.device).wait_stream(self._side)
+
     def _move_target(self, active: Tensor) -> None:
-        """target <- target + tau (critic - target) over parameters, where ``active``; tau 1 copies exactly."""
-        with torch.no_grad():
+        """target <- target + tau (critic - target) over parameters, where ``active``; tau 1 copies exactly.
+
+        It runs beside what follows: the next to read the target runs there too, and what changes the critics next
+        waits for that.
+        """
+        with torch.no_grad(), self._beside():
             self._target.weights.lerp_(self._critic.weights, active * self._cfg.tau)
             self._target.refresh()
 
@@ -220,6 +248,7 @@ class OffPolicyLearner(Generic[Cfg]):
         self._critic_values.copy_(torch.stack(critic_rows).mean(dim=0))
         if actor_rows:
             self._actor_values.copy_(torch.stack(actor_rows).mean(dim=0))
+        self._together()
 
     def _prepare(self, batch: TransitionBatch) -> UpdateInputs:
         """Bring a batch into the form that updates read; normalisers see it first."""
@@ -271,8 +300,9 @@ class OffPolicyLearner(Generic[Cfg]):
             **self._network_shape(),
         }
 
-    def _check_rows(self, obs: Tensor) -> None:
-        expected = (self._plan.num_envs, self._plan.layout.obs)
+    def _check_rows(self, obs: Tensor, deterministic: bool) -> None:
+        rows = len(obs) if deterministic and obs.dim() else self._plan.num_envs
+        expected = (rows, self._plan.layout.obs)
         if obs.shape != expected:
             raise ConfigurationError(f"act() got observations of shape {tuple(obs.shape)}, expected {expected}")
 
@@ -285,9 +315,10 @@ def _normalized(normalizer: ObservationNormalizer | None, here: Tensor, after: T
 
 
 def _check_batch(batch: TransitionBatch, cfg: OffPolicyCfg, plan: LearnerPlan) -> None:
-    expected = (cfg.updates_per_step, cfg.batch_size, plan.layout.width)
-    if batch.rows.shape != expected or batch.rows.device.type != plan.device.type:
+    here = (*batch.rows.shape[:2], batch.layout, batch.rows.device.type)
+    expected = (cfg.updates_per_step, cfg.batch_size, plan.layout, plan.device.type)
+    if here != expected:
         raise ConfigurationError(
-            f"a batch of shape {tuple(batch.rows.shape)} on {batch.rows.device} does not fit the learner's "
-            f"(updates_per_step, batch_size, row width) {expected} on {plan.device}"
+            f"a batch of (updates, rows, layout, device) {here} does not fit the learner's {expected}: "
+            "build both from one configuration"
         )

@@ -8,6 +8,7 @@ from torch import Tensor
 from domain.errors import DataError
 
 FORMAT = 1
+COUNTERS = frozenset({"updates", "policy_version"})
 
 
 def pack(
@@ -37,25 +38,33 @@ def unpack(
     Raises:
         DataError: Another algorithm, version or shape, or a missing, surplus or damaged entry; names what differs.
     """
+    if not isinstance(state, Mapping):
+        raise DataError(f"a learner's checkpoint is a table, not a {type(state).__name__}")
     if state.get("kind") != kind:
         raise DataError(f"the checkpoint was learnt by '{state.get('kind')}', not by '{kind}': choose that algorithm")
-    if state.get("format") != FORMAT:
+    if type(state.get("format")) is not int or state["format"] != FORMAT:
         raise DataError(f"the checkpoint has format {state.get('format')}, this version reads {FORMAT}")
     saved_shape = _table(state, "shape")
     different = [
         f"{name} is {saved_shape.get(name)} there and {shape.get(name)} here"
-        for name in sorted(shape.keys() | saved_shape.keys())
+        for name in sorted(shape.keys() | saved_shape.keys(), key=str)
         if saved_shape.get(name) != shape.get(name)
     ]
     if different:
         raise DataError(f"the checkpoint is of another learner: {'; '.join(different)}")
-    counters = {name: value for name, value in _table(state, "counters").items() if isinstance(value, int)}
-    return _fitting(_table(state, "tensors"), tensors), counters, _table(state, "rng")
+    return _fitting(_table(state, "tensors"), tensors), _counters(_table(state, "counters")), _table(state, "rng")
+
+
+def _counters(saved: Mapping[str, object]) -> dict[str, int]:
+    counters = {name: value for name, value in saved.items() if type(value) is int and value >= 0}
+    if counters.keys() != saved.keys() or counters.keys() != COUNTERS:
+        raise DataError(f"the checkpoint's entry 'counters' is damaged: it needs {', '.join(sorted(COUNTERS))}")
+    return counters
 
 
 def _fitting(saved: Mapping[str, object], own: Mapping[str, Tensor]) -> dict[str, Tensor]:
     fitting: dict[str, Tensor] = {}
-    for name in sorted(saved.keys() | own.keys()):
+    for name in sorted(saved.keys() | own.keys(), key=str):
         there, here = saved.get(name), own.get(name)
         if not isinstance(there, Tensor) or here is None:
             what = "lacks" if here is not None else "has an unknown"
@@ -84,10 +93,13 @@ def restore_generator(generator: torch.Generator, rng: Mapping[str, object], see
     Raises:
         DataError: The saved state is damaged.
     """
-    if rng.get("device") != generator.device.type:
+    device, state = rng.get("device"), rng.get("state")
+    if not isinstance(device, str) or not isinstance(state, str):
+        raise DataError("the checkpoint's random state is damaged: it has no device or no state")
+    if device != generator.device.type:
         generator.manual_seed(seed)
         return
     try:
-        generator.set_state(torch.tensor(list(bytes.fromhex(str(rng.get("state")))), dtype=torch.uint8))
+        generator.set_state(torch.tensor(list(bytes.fromhex(state)), dtype=torch.uint8))
     except (RuntimeError, TypeError, ValueError) as error:
         raise DataError(f"the checkpoint's random state is damaged: {error}") from error

@@ -38,10 +38,11 @@ class RewardScaler(nn.Module):
         Args:
             reward: Raw, (num_envs,).
             done: Terminated or truncated, (num_envs,) bool.
-            valid: False for rows that broke, (num_envs,) bool: statistics skip them.
+            valid: False for rows that broke, (num_envs,) bool: statistics skip them, and rewards that are not finite.
         """
-        kept = torch.ones_like(reward) if valid is None else valid.to(reward.dtype)
-        self.returns.copy_((self._gamma * torch.where(done, 0.0, self.returns) + reward) * kept)
+        usable = torch.isfinite(reward) if valid is None else valid & torch.isfinite(reward)
+        self.returns.copy_(torch.where(usable, self._gamma * torch.where(done, 0.0, self.returns) + reward, 0.0))
+        kept = usable.to(reward.dtype)
         count = kept.sum()
         mean = self.returns.sum() / count.clamp(min=1.0)
         var = ((self.returns - mean).square() * kept).sum() / count.clamp(min=1.0)

@@ -27,15 +27,16 @@ class RunningMoments(nn.Module):
     def merge(self, mean: Tensor, var: Tensor, count: Tensor | float) -> None:
         """Take in ``count`` rows with these moments, (*shape) each (Chan et al. 1979, parallel variance).
 
-        No host read: a count of 0 changes nothing, if anything has been counted before.
+        No host read. Rows that are not finite are left out together; so are 0 rows, if any have been counted before.
         """
         total = self.count + count
         delta = mean - self.mean
         share = count / total
-        squares = self.var * self.count + var * count + delta.square() * self.count * share
-        self.mean.add_(delta * share)
-        self.var.copy_(squares / total)
-        self.count.copy_(total)
+        new_mean = self.mean + delta * share
+        new_var = (self.var * self.count + var * count + delta.square() * self.count * share) / total
+        finite = torch.isfinite(new_mean.sum() + new_var.sum())
+        for old, new in ((self.mean, new_mean), (self.var, new_var), (self.count, total)):
+            old.copy_(torch.where(finite, new, old))
 
 
 class ObservationNormalizer(RunningMoments):

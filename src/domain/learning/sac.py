@@ -9,12 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from domain.learning.config import ExecutionCfg, SacCfg
-from domain.learning.kernels import AdamWCfg, Bellman, Kernels, TargetRule
+from domain.learning.kernels import AdamWCfg, Bellman, CosineRate, Kernels, TargetRule
 from domain.learning.layers import Mlp, NormalizedLayer
 from domain.learning.learner import LearnerPlan
 from domain.learning.off_policy import OffPolicyLearner, UpdateInputs
+from domain.learning.policy import ActionBounds, TanhGaussian
 from domain.learning.running_moments import ObservationNormalizer
-from domain.learning.tanh_gaussian import ActionBounds, TanhGaussian, guarded_log_density
+from domain.learning.tanh_gaussian import LogDensity
 from domain.replay.batch import TransitionBatch
 
 
@@ -38,7 +39,7 @@ class SacActor(nn.Module):
         self.net = Mlp((obs, *cfg.actor_hidden, 2 * actions), NormalizedLayer, None, generator, kernels)
         nn.init.zeros_(self.net.head.weight)
         nn.init.zeros_(self.net.head.bias)
-        self.policy = TanhGaussian(bounds, (cfg.log_std_min, cfg.log_std_max), guarded_log_density)
+        self.policy = TanhGaussian(bounds, (cfg.log_std_min, cfg.log_std_max), LogDensity.GUARDED, kernels)
 
     def forward(self, obs: Tensor) -> Tensor:
         """Return the deterministic action, (rows, A), env units, for raw observations, (rows, width)."""
@@ -62,8 +63,8 @@ class SacLearner(OffPolicyLearner[SacCfg]):
     ) -> None:
         super().__init__(cfg, plan, batches, execution, kernels)
         actions = plan.layout.action
-        bounds = ActionBounds(plan.action_low, plan.action_high, plan.device)
-        self.actor = SacActor(cfg, plan.layout.obs, bounds, self._init, self._kernels)
+        bounds = ActionBounds(plan.action_low, plan.action_high)
+        self.actor = SacActor(cfg, plan.layout.obs, bounds, self._init, self._kernels).to(plan.device)
         widths = (self._critic_width + actions, *cfg.critic_hidden, cfg.atoms)
         self._adopt_networks(self.actor.net, Mlp(widths, NormalizedLayer, 2, self._init, self._kernels))
         if isinstance(self.actor.normalizer, ObservationNormalizer):
@@ -71,11 +72,13 @@ class SacLearner(OffPolicyLearner[SacCfg]):
         self._log_alpha = self._scalar("log_alpha", math.log(cfg.alpha_init))
         self._target_entropy = -actions * cfg.target_entropy_ratio
 
-        betas = (cfg.beta1, cfg.beta2)
-        adamw = AdamWCfg(betas=betas, weight_decay=cfg.weight_decay, max_grad_norm=cfg.max_grad_norm)
-        self._critic_step = self._optimize("critic", cfg.critic_lr, adamw)
-        self._actor_step = self._optimize("actor", cfg.actor_lr, adamw)
-        self._alpha_step = self._optimize("log_alpha", cfg.alpha_lr, AdamWCfg(betas=betas))
+        def adamw(rate: float, decay: float = cfg.weight_decay, clip: float = cfg.max_grad_norm) -> AdamWCfg:
+            schedule, betas = CosineRate.constant(rate), (cfg.beta1, cfg.beta2)
+            return AdamWCfg(rate=schedule, betas=betas, weight_decay=decay, max_grad_norm=clip)
+
+        self._critic_step = self._optimize("critic", adamw(cfg.critic_lr))
+        self._actor_step = self._optimize("actor", adamw(cfg.actor_lr))
+        self._alpha_step = self._optimize("log_alpha", adamw(cfg.alpha_lr, 0.0, 0.0))
         self._critic_loss = self._compiled(self._critic_objective)
         self._actor_loss = self._compiled(self._actor_objective)
         self._act_noise = torch.zeros(plan.num_envs, actions, device=plan.device)
@@ -84,9 +87,9 @@ class SacLearner(OffPolicyLearner[SacCfg]):
     @torch.no_grad()
     def act(self, obs: Tensor, *, deterministic: bool = False) -> Tensor:
         """Return actions, see ``Learner.act``; exploration is the policy's own spread."""
+        self._check_rows(obs, deterministic)
         if deterministic:
             return self.actor(obs)  # type: ignore[no-any-return]
-        self._check_rows(obs)
         self._act_noise.normal_(generator=self.generator)
         return self.actor.policy.sample(self.actor.net(self.actor.normalizer(obs)), self._act_noise)
 
@@ -95,6 +98,7 @@ class SacLearner(OffPolicyLearner[SacCfg]):
         loss, next_log_prob, target_value = self._critic_loss(inputs, alpha)
         norm, active = self._critic_step.step(loss.detach(), self._critic.gradient(loss))
         self._critic.refresh()
+        self._move_target(active)
         # The loss's derivative by log_alpha is the loss itself.
         alpha_loss = -alpha * (next_log_prob + self._target_entropy)
         self._alpha_step.step(alpha_loss[0], alpha_loss)
@@ -104,17 +108,17 @@ class SacLearner(OffPolicyLearner[SacCfg]):
             actor_norm, _ = self._actor_step.step(actor_loss.detach(), self._actor_network.gradient(actor_loss))
             self._actor_network.refresh()
             actor_row = [actor_loss.detach(), actor_norm]
-        self._move_target(active)
         return [loss.detach(), norm, target_value, alpha[0], alpha_loss[0], -next_log_prob], actor_row
 
     def _critic_objective(self, inputs: UpdateInputs, alpha: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return the loss, the mean log-density of the next actions and the mean target value of an update."""
-        with torch.no_grad():
+        with torch.no_grad(), self._beside():
             head = self._actor_network.fixed(inputs.next_obs)
             action, log_prob = self.actor.policy.draw(head, inputs.noise[0])
             next_logits = self._target.fixed(torch.cat((inputs.next_critic_obs, action), dim=-1))
-        bellman = Bellman(inputs.reward, inputs.discount, alpha * log_prob)
+            bellman = Bellman(inputs.reward, inputs.discount, alpha * log_prob)
         logits = self._critic(inputs.state_action)
+        self._together()
         loss, value = self._kernels.bellman_loss(logits, next_logits, bellman, self._support, TargetRule.OWN)
         return loss.mean(), log_prob.mean(), value.mean()
 

@@ -9,12 +9,12 @@ from torch import Tensor, nn
 
 from domain.learning.config import ExecutionCfg, Td3Cfg
 from domain.learning.exploration import EpisodeNoise
-from domain.learning.kernels import AdamWCfg, Bellman, Kernels, TargetRule
+from domain.learning.kernels import AdamWCfg, Bellman, CosineRate, Kernels, TargetRule
 from domain.learning.layers import Mlp, RectifiedLayer
 from domain.learning.learner import LearnerPlan
 from domain.learning.off_policy import OffPolicyLearner, UpdateInputs
+from domain.learning.policy import ActionBounds
 from domain.learning.running_moments import ObservationNormalizer
-from domain.learning.tanh_gaussian import ActionBounds
 from domain.replay.batch import TransitionBatch
 
 _HEAD_STD = 0.01
@@ -44,7 +44,8 @@ class Td3Actor(nn.Module):
 
     def forward(self, obs: Tensor) -> Tensor:
         """Return the deterministic action, (rows, A), env units, for raw observations, (rows, width)."""
-        return self.bounds.denormalize(self.unit(self.net(self.normalizer(obs))))
+        action: Tensor = self.bounds(self.unit(self.net(self.normalizer(obs))))
+        return action
 
     def unit(self, head: Tensor) -> Tensor:
         """Return the action in [-1, 1], (rows, A), for the network's output."""
@@ -69,8 +70,8 @@ class Td3Learner(OffPolicyLearner[Td3Cfg]):
     ) -> None:
         super().__init__(cfg, plan, batches, execution, kernels)
         actions = plan.layout.action
-        bounds = ActionBounds(plan.action_low, plan.action_high, plan.device)
-        self.actor = Td3Actor(cfg, plan.layout.obs, bounds, self._init, self._kernels)
+        bounds = ActionBounds(plan.action_low, plan.action_high)
+        self.actor = Td3Actor(cfg, plan.layout.obs, bounds, self._init, self._kernels).to(plan.device)
         widths = (self._critic_width + actions, *cfg.critic_hidden, cfg.atoms)
         self._adopt_networks(self.actor.net, Mlp(widths, RectifiedLayer, 2, self._init, self._kernels))
         if isinstance(self.actor.normalizer, ObservationNormalizer):
@@ -78,9 +79,11 @@ class Td3Learner(OffPolicyLearner[Td3Cfg]):
         self._exploration = EpisodeNoise(plan.num_envs, cfg.sigma_min, cfg.sigma_max, self.generator)
         self._adopt("exploration", self._exploration)
 
-        adamw = AdamWCfg(weight_decay=cfg.weight_decay, max_grad_norm=cfg.max_grad_norm)
-        self._critic_step = self._optimize("critic", cfg.critic_lr, adamw)
-        self._actor_step = self._optimize("actor", cfg.actor_lr, adamw)
+        decay, clip = cfg.weight_decay, cfg.max_grad_norm
+        critic = AdamWCfg(rate=CosineRate.constant(cfg.critic_lr), weight_decay=decay, max_grad_norm=clip)
+        actor = AdamWCfg(rate=CosineRate.constant(cfg.actor_lr), weight_decay=decay, max_grad_norm=clip)
+        self._critic_step = self._optimize("critic", critic)
+        self._actor_step = self._optimize("actor", actor)
         self._rule = TargetRule.LOWER_TARGET if cfg.clipped_double_q else TargetRule.OWN
         self._critic_loss = self._compiled(self._critic_objective)
         self._actor_loss = self._compiled(self._actor_objective)
@@ -89,11 +92,12 @@ class Td3Learner(OffPolicyLearner[Td3Cfg]):
     @torch.no_grad()
     def act(self, obs: Tensor, *, deterministic: bool = False) -> Tensor:
         """Return actions, see ``Learner.act``; what leaves the bounds is cut, so replay holds what was applied."""
+        self._check_rows(obs, deterministic)
         if deterministic:
             return self.actor(obs)  # type: ignore[no-any-return]
-        self._check_rows(obs)
         unit = self.actor.unit(self.actor.net(self.actor.normalizer(obs)))
-        return self.actor.bounds.denormalize((unit + self._exploration(unit.shape[1])).clamp(-1.0, 1.0))
+        action: Tensor = self.actor.bounds((unit + self._exploration(unit.shape[1])).clamp(-1.0, 1.0))
+        return action
 
     @torch.no_grad()
     def start_episodes(self, mask: Tensor) -> None:
@@ -104,25 +108,26 @@ class Td3Learner(OffPolicyLearner[Td3Cfg]):
         loss, target_value = self._critic_loss(inputs)
         norm, active = self._critic_step.step(loss.detach(), self._critic.gradient(loss))
         self._critic.refresh()
+        self._move_target(active)
         actor_row = []
         if actor_turn:
             (actor_loss,) = self._actor_loss(inputs)
             actor_norm, _ = self._actor_step.step(actor_loss.detach(), self._actor_network.gradient(actor_loss))
             self._actor_network.refresh()
             actor_row = [actor_loss.detach(), actor_norm]
-        self._move_target(active)
         return [loss.detach(), norm, target_value], actor_row
 
     def _critic_objective(self, inputs: UpdateInputs) -> tuple[Tensor, Tensor]:
         """Return the loss and the mean target value of an update."""
         cfg = self._cfg
-        with torch.no_grad():
+        with torch.no_grad(), self._beside():
             smoothing = (inputs.noise[0] * cfg.policy_noise).clamp(-cfg.noise_clip, cfg.noise_clip)
             unit = (self.actor.unit(self._actor_network.fixed(inputs.next_obs)) + smoothing).clamp(-1.0, 1.0)
             after = torch.cat((inputs.next_critic_obs, self.actor.bounds.denormalize(unit)), dim=-1)
             next_logits = self._target.fixed(after)
         bellman = Bellman(inputs.reward, inputs.discount)
         logits = self._critic(inputs.state_action)
+        self._together()
         loss, value = self._kernels.bellman_loss(logits, next_logits, bellman, self._support, self._rule)
         return loss.mean(), value.mean()
 

@@ -4,16 +4,25 @@ Layers hold ``members`` maps side by side as in ``domain.learning.layers``.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from domain.learning.kernels import BatchNormState, Kernels, UnitRows, batch_norm
+from domain.learning.kernels import BatchNormState, Kernels, UnitRows
 from domain.learning.layers import MatrixLayer
 
-_RMS_EPSILON = 1e-6
-EXPANSION = 4
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnitShape:
+    """Columns of input, trunk and output; residual blocks, and how many times they widen inside."""
+
+    inputs: int
+    width: int
+    outputs: int
+    blocks: int
+    expansion: int
 
 
 class UnitLinear(MatrixLayer):
@@ -88,9 +97,9 @@ class UnitRmsNorm(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.ones((width,) if members is None else (members, width)))
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, kernels: Kernels) -> Tensor:
         """Normalise (rows[, members], width)."""
-        return F.rms_norm(x, x.shape[-1:], eps=_RMS_EPSILON) * self.weight.to(x.dtype)
+        return kernels.rms_norm(x, self.weight)
 
     def unit_rows(self) -> UnitRows:
         """Name what has norm sqrt(width)."""
@@ -98,13 +107,13 @@ class UnitRmsNorm(nn.Module):
 
 
 class ResidualBlock(nn.Module):
-    """x + ReLU(BN(W2 ReLU(BN(W1 x)))), W1 widening four times."""
+    """x + ReLU(BN(W2 ReLU(BN(W1 x)))), W1 widening ``expansion`` times."""
 
-    def __init__(self, width: int, members: int | None, generator: torch.Generator) -> None:
+    def __init__(self, width: int, expansion: int, members: int | None, generator: torch.Generator) -> None:
         super().__init__()
-        self.expand = UnitLinear(width, EXPANSION * width, members, generator)
-        self.expand_norm = UnitBatchNorm(EXPANSION * width, members)
-        self.contract = UnitLinear(EXPANSION * width, width, members, generator)
+        self.expand = UnitLinear(width, expansion * width, members, generator)
+        self.expand_norm = UnitBatchNorm(expansion * width, members)
+        self.contract = UnitLinear(expansion * width, width, members, generator)
         self.contract_norm = UnitBatchNorm(width, members)
 
     def forward(self, x: Tensor, batch_statistics: bool, kernels: Kernels) -> Tensor:
@@ -117,42 +126,36 @@ class UnitNormNetwork(nn.Module):
     """Input batch norm, embedding, residual blocks, RMS norm and a linear head with an ordinary bias.
 
     Args:
-        widths: Columns of input, trunk and output.
-        blocks: Residual blocks.
+        shape: Widths and blocks.
         members: None for a single network.
         generator: On the CPU; gives the first weights.
         kernels: Do the costly operations.
     """
 
-    def __init__(
-        self,
-        widths: tuple[int, int, int],
-        blocks: int,
-        members: int | None,
-        generator: torch.Generator,
-        kernels: Kernels,
-    ) -> None:
+    def __init__(self, shape: UnitShape, members: int | None, generator: torch.Generator, kernels: Kernels) -> None:
         super().__init__()
-        inputs, width, outputs = widths
-        self._members, self._kernels = members, kernels
-        self.norm = UnitBatchNorm(inputs, members)
-        self.embed = UnitLinear(inputs, width, members, generator, (True, False))
-        self.blocks = nn.ModuleList([ResidualBlock(width, members, generator) for _ in range(blocks)])
+        width = shape.width
+        self._kernels = kernels
+        self.norm = UnitBatchNorm(shape.inputs, members)
+        self.embed = UnitLinear(shape.inputs, width, members, generator, (True, False))
+        blocks = [ResidualBlock(width, shape.expansion, members, generator) for _ in range(shape.blocks)]
+        self.blocks = nn.ModuleList(blocks)
         self.out_norm = UnitRmsNorm(width, members)
-        self.head = UnitHead(width, outputs, members, generator)
+        self.head = UnitHead(width, shape.outputs, members, generator)
 
-    def forward(self, x: Tensor, batch_statistics: bool = False) -> Tensor:
+    def forward(self, x: Tensor, batch_statistics: bool = False, wanted: slice = slice(None)) -> Tensor:
         """Map (rows, in) float32 to (rows[, members], out) float32; a ``Network`` may add columns to outputs.
 
-        ``batch_statistics`` decides what batch norms use; only with them running statistics move.
+        Args:
+            x: Observations, or observations and actions.
+            batch_statistics: What batch norms use; only with them running statistics move.
+            wanted: Rows to return; the others take part in batch statistics only.
         """
-        if self._members is not None:
-            x = x.unsqueeze(1).expand(-1, self._members, -1).contiguous()
-        # In float32: a narrow type would round observations that differ little from their mean.
-        x = self.embed.product(batch_norm(x, self.norm.state(), batch_statistics))
+        x = self._kernels.input_norm(x, self.norm.state(), batch_statistics, self.embed.weight)
+        x = self.embed.product(x)
         for block in self.blocks:
             x = block(x, batch_statistics, self._kernels)
-        y: Tensor = self.head(self.out_norm(x))
+        y: Tensor = self.head(self.out_norm(x[wanted], self._kernels))
         return y
 
     def unit_rows(self) -> list[UnitRows]:
