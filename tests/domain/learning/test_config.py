@@ -146,8 +146,8 @@ OWN: dict[type[OffPolicyCfg], list[tuple[str, object, str]]] = {
     SacCfg: [
         *LAYERS,
         *_rates("actor_lr", "critic_lr", "alpha_lr"),
-        *_not(r"\[0, 1\): give the share that a moment keeps", beta1=1.0, beta2=1.0),
-        *_not(r"\[0, 1\)", beta1=-0.1, beta2=math.nan),
+        *_not(r"\(0, 1\): give the share that a moment keeps", beta1=1.0, beta2=1.0),
+        *_not(r"\(0, 1\)", beta1=0.0, beta2=math.nan),
         *_not(r"\[0, inf\): give 0 for none", weight_decay=-0.1),
         *_not(r"\(0, inf\): give a finite number above 0", alpha_init=0.0),
         *_not(".*: give a finite number", target_entropy_ratio=math.nan, log_std_min=math.nan, log_std_max=math.inf),

@@ -37,7 +37,7 @@ CASES = {
     "critics see obs": (SMALL, Conditions(critic_obs=0)),
     "more atoms": (replace(SMALL, atoms=51), Conditions()),
     "three updates a cycle": (replace(SMALL, updates_per_step=3), Conditions(updates=3)),
-    "high temperature": (SMALL, Conditions(log_alpha=1.0)),
+    "high temperature": (SMALL, Conditions(log_alpha=0.5)),
     "low temperature": (SMALL, Conditions(log_alpha=-9.0)),
     "first optimiser steps": (SMALL, Conditions(step=0)),
     "a reward is not a number": (SMALL, Conditions(not_a_number="reward")),
