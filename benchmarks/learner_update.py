@@ -15,10 +15,12 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 from torch import Tensor
 
+from adapters.triton_kernels.kernels import TritonKernels
 from domain.learning.config import ExecutionCfg, FlashSacCfg, OffPolicyCfg, SacCfg, Td3Cfg
 from domain.learning.cycles import capture
 from domain.learning.flashsac import FlashSacLearner
@@ -29,12 +31,16 @@ from domain.replay.batch import TransitionBatch
 from domain.replay.gather import BatchGather, draw
 from domain.replay.layout import RowLayout
 
+NARROW: Literal["bfloat16"] = "bfloat16"
 MODES = {
-    "eager": ExecutionCfg(precision="bfloat16"),
-    "compiled": ExecutionCfg(precision="bfloat16", compile=True),
-    "captured": ExecutionCfg(precision="bfloat16", graph=True),
-    "captured+compiled": ExecutionCfg(precision="bfloat16", graph=True, compile=True),
+    "eager": (ExecutionCfg(precision=NARROW), False),
+    "eager+fused": (ExecutionCfg(precision=NARROW), True),
+    "compiled": (ExecutionCfg(precision=NARROW, compile=True), False),
+    "captured": (ExecutionCfg(precision=NARROW, graph=True), False),
+    "captured+compiled": (ExecutionCfg(precision=NARROW, graph=True, compile=True), False),
+    "captured+fused": (ExecutionCfg(precision=NARROW, graph=True), True),
 }
+"""How updates run, and whether the costly operations are Triton kernels."""
 CONFIGS: dict[str, OffPolicyCfg] = {"sac": SacCfg(), "td3": Td3Cfg(), "flashsac": FlashSacCfg()}
 PUBLIC_UPDATES_PER_S = {"flashsac": (711, 2048), "sac": (743, 8192)}
 """Of the public unilab 1.5.2 on an H200, compiled and captured, gather included, at this batch size."""
@@ -42,18 +48,21 @@ LAYOUT = RowLayout(obs=98, action=29, critic=101)
 RING_ROWS = 1 << 20
 
 
-def build(cfg: OffPolicyCfg, batches: tuple[TransitionBatch, TransitionBatch], execution: ExecutionCfg) -> Learner:
+def build(
+    cfg: OffPolicyCfg, batches: tuple[TransitionBatch, TransitionBatch], execution: ExecutionCfg, fused: bool
+) -> Learner:
     """Return a learner for 4096 environments."""
+    kernels = TritonKernels() if fused else None
     device = batches[0].rows.device
     bounds = (1.0,) * LAYOUT.action
     low = tuple(-bound for bound in bounds)
     plan = LearnerPlan(layout=LAYOUT, num_envs=4096, action_low=low, action_high=bounds, device=device, seed=1)
     if isinstance(cfg, SacCfg):
-        return SacLearner(cfg, plan, batches, execution)
+        return SacLearner(cfg, plan, batches, execution, kernels)
     if isinstance(cfg, Td3Cfg):
-        return Td3Learner(cfg, plan, batches, execution)
+        return Td3Learner(cfg, plan, batches, execution, kernels)
     if isinstance(cfg, FlashSacCfg):
-        return FlashSacLearner(cfg, plan, batches, execution)
+        return FlashSacLearner(cfg, plan, batches, execution, kernels)
     raise TypeError(f"no learner for {type(cfg).__name__}")
 
 
@@ -84,7 +93,7 @@ class Work:
         self.learner.update(slot)
 
 
-def prepare(cfg: OffPolicyCfg, execution: ExecutionCfg, device: torch.device) -> Work:
+def prepare(cfg: OffPolicyCfg, execution: ExecutionCfg, fused: bool, device: torch.device) -> Work:
     """Fill a ring with plausible rows and build the learner."""
     generator = torch.Generator(device=device)
     generator.manual_seed(1)
@@ -96,7 +105,7 @@ def prepare(cfg: OffPolicyCfg, execution: ExecutionCfg, device: torch.device) ->
     columns.truncated.zero_()
     size = (cfg.updates_per_step, cfg.batch_size)
     fill = (TransitionBatch(LAYOUT, *size, device), TransitionBatch(LAYOUT, *size, device))
-    learner = build(cfg, fill, execution)
+    learner = build(cfg, fill, execution, fused)
     source = BatchGather(ring=ring, layout=LAYOUT, stride=4096, gamma=cfg.gamma, n_step=1)
     index = torch.zeros(size[0] * size[1], dtype=torch.int64, device=device)
     total = torch.tensor(RING_ROWS, device=device)
@@ -142,8 +151,10 @@ def run(algo: str, mode: str, started: float, options: argparse.Namespace) -> di
     cfg = CONFIGS[algo]
     if options.batch_size:
         cfg = replace(cfg, batch_size=options.batch_size)
-    execution = MODES[mode] if options.precision is None else replace(MODES[mode], precision=options.precision)
-    figures = measure(prepare(cfg, execution, torch.device("cuda", 0)), started, options.rounds)
+    execution, fused = MODES[mode]
+    if options.precision:
+        execution = replace(execution, precision=options.precision)
+    figures = measure(prepare(cfg, execution, fused, torch.device("cuda", 0)), started, options.rounds)
     public = PUBLIC_UPDATES_PER_S.get(algo)
     ratio = figures["updates_per_s"] / public[0] if public and public[1] == cfg.batch_size else None
     return {
