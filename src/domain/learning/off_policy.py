@@ -91,6 +91,7 @@ class OffPolicyLearner(Generic[Cfg]):
         self._init.manual_seed(derive_seed(plan.seed, "init"))
         shape = (cfg.updates_per_step, self.draws, cfg.batch_size, plan.layout.action)
         self.noise = torch.zeros(shape, device=plan.device)
+        self._share = torch.zeros((), device=plan.device)
         self._support = Support(cfg.v_min, cfg.v_max, cfg.atoms, plan.device)
         self._critic_values = torch.zeros(len(self.critic_metrics), device=plan.device)
         self._actor_values = torch.full((len(self.actor_metrics),), torch.nan, device=plan.device)
@@ -216,11 +217,13 @@ class OffPolicyLearner(Generic[Cfg]):
         """target <- target + tau (critic - target) over parameters, where ``active``; tau 1 copies exactly.
 
         It runs beside what follows: the next to read the target runs there too, and what changes the critics next
-        waits for that.
+        waits for that. What it reads must outlive the call, so the share moved has a place of its own.
         """
-        with torch.no_grad(), self._beside():
-            self._target.weights.lerp_(self._critic.weights, active * self._cfg.tau)
-            self._target.refresh()
+        with torch.no_grad():
+            torch.mul(active, self._cfg.tau, out=self._share)
+            with self._beside():
+                self._target.weights.lerp_(self._critic.weights, self._share)
+                self._target.refresh()
 
     def _finish(self) -> None:
         """Record the update graphs; whatever recording computed is undone."""
