@@ -28,16 +28,13 @@ class FlashSacActor(nn.Module):
         obs: Columns of the observation.
         bounds: Of the action.
         generator: On the CPU; gives the first weights.
-        kernels: Do the costly operations.
     """
 
-    def __init__(
-        self, cfg: FlashSacCfg, obs: int, bounds: ActionBounds, generator: torch.Generator, kernels: Kernels
-    ) -> None:
+    def __init__(self, cfg: FlashSacCfg, obs: int, bounds: ActionBounds, generator: torch.Generator) -> None:
         super().__init__()
         shape = _shape(cfg, obs, cfg.actor_width, 2 * len(bounds.scale))
-        self.net = UnitNormNetwork(shape, None, generator, kernels)
-        self.policy = TanhGaussian(bounds, (cfg.log_std_min, cfg.log_std_max), LogDensity.STABLE, kernels)
+        self.net = UnitNormNetwork(shape, None, generator)
+        self.policy = TanhGaussian(bounds, (cfg.log_std_min, cfg.log_std_max), LogDensity.STABLE)
 
     def forward(self, obs: Tensor) -> Tensor:
         """Return the deterministic action, (rows, A), env units."""
@@ -62,9 +59,9 @@ class FlashSacLearner(OffPolicyLearner[FlashSacCfg]):
         super().__init__(cfg, plan, batches, execution, kernels)
         actions = plan.layout.action
         bounds = ActionBounds(plan.action_low, plan.action_high)
-        self.actor = FlashSacActor(cfg, plan.layout.obs, bounds, self._init, self._kernels).to(plan.device)
+        self.actor = FlashSacActor(cfg, plan.layout.obs, bounds, self._init).to(plan.device)
         shape = _shape(cfg, self._critic_width + actions, cfg.critic_width, cfg.atoms)
-        critic = UnitNormNetwork(shape, 2, self._init, self._kernels)
+        critic = UnitNormNetwork(shape, 2, self._init)
         self._adopt_networks(self.actor.net, critic)
         self._project_actor = self._kernels.projection(self.actor.net.unit_rows())
         self._project_critic = self._kernels.projection(critic.unit_rows())
@@ -90,7 +87,7 @@ class FlashSacLearner(OffPolicyLearner[FlashSacCfg]):
         self._check_rows(obs, deterministic)
         if deterministic:
             return self.actor(obs)  # type: ignore[no-any-return]
-        return self.actor.policy.sample(self.actor.net(obs), self._exploration())
+        return self.actor.policy.sample(self.actor.net(obs, kernels=self._kernels), self._exploration())
 
     @torch.no_grad()
     def start_episodes(self, mask: Tensor) -> None:
@@ -128,7 +125,9 @@ class FlashSacLearner(OffPolicyLearner[FlashSacCfg]):
         """
         size = self._cfg.batch_size
         with torch.no_grad():
-            action, log_prob = self.actor.policy.draw(self._actor_network.fixed(inputs.next_obs), inputs.noise[0])
+            action, log_prob = self.actor.policy.draw(
+                self._actor_network.fixed(inputs.next_obs), inputs.noise[0], self._kernels
+            )
             both = torch.cat((inputs.state_action, torch.cat((inputs.next_critic_obs, action), dim=-1)))
             with self._beside():
                 next_logits = self._target.fixed(both, True, slice(size, None))
@@ -142,7 +141,7 @@ class FlashSacLearner(OffPolicyLearner[FlashSacCfg]):
         """Return the loss and the entropy estimate of an update; the next observations enter batch norms alone."""
         size = self._cfg.batch_size
         head = self._actor_network(torch.cat((inputs.obs, inputs.next_obs)), True, slice(size))
-        action, log_prob = self.actor.policy.draw(head, inputs.noise[1])
+        action, log_prob = self.actor.policy.draw(head, inputs.noise[1], self._kernels)
         values = self._support.value(self._critic.fixed(torch.cat((inputs.critic_obs, action), dim=-1)))
         return (alpha * log_prob - values.amin(dim=-1)).mean(), -log_prob.detach().mean()
 

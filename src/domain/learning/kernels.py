@@ -279,6 +279,10 @@ class TorchKernels:
         return project
 
 
+PLAIN = TorchKernels()
+"""What a module uses where nothing else is asked for, so that a copy of it works anywhere."""
+
+
 def _batch_norm(x: Tensor, state: BatchNormState, batch_statistics: bool) -> Tensor:
     """Normalise (rows[, members], width) per column; see ``Kernels.batch_norm_relu``."""
     moved = (state.mean.clone(), state.var.clone())

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from domain.learning.kernels import Kernels
+from domain.learning.kernels import PLAIN, Kernels
 
 _ALIGNED = 8
 
@@ -152,7 +152,6 @@ class Mlp(nn.Module):
         layer: The kind of the hidden layers.
         members: As of ``Affine``.
         generator: On the CPU; gives the first weights.
-        kernels: Do the costly operations.
     """
 
     def __init__(
@@ -161,7 +160,6 @@ class Mlp(nn.Module):
         layer: type[RectifiedLayer] | type[NormalizedLayer],
         members: int | None,
         generator: torch.Generator,
-        kernels: Kernels,
     ) -> None:
         super().__init__()
         *inner, last, outputs = widths
@@ -169,11 +167,10 @@ class Mlp(nn.Module):
         layers = [layer(i, o, members, generator, (number == 0, False)) for number, (i, o) in enumerate(pairs)]
         self.layers = nn.ModuleList(layers)
         self.head = Head(last, outputs, members, generator, (False, True))
-        self._kernels = kernels
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, kernels: Kernels = PLAIN) -> Tensor:
         """Map (rows, in) to (rows[, members], out) float32; a ``Network`` may add columns to inputs and outputs."""
         for layer in self.layers:
-            x = layer(x, self._kernels)
+            x = layer(x, kernels)
         y: Tensor = self.head(x)
         return y

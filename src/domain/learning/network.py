@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from domain.learning.kernels import PLAIN, Kernels
 from domain.learning.layers import MatrixLayer
 
 
@@ -40,10 +41,11 @@ class Network:
     Args:
         module: On its device; its parameters become views of the block from here on.
         compute: Type of the matrices in products; other parameters stay float32.
+        kernels: Handed to the module at each run.
     """
 
-    def __init__(self, module: nn.Module, compute: torch.dtype) -> None:
-        self.module = module
+    def __init__(self, module: nn.Module, compute: torch.dtype, kernels: Kernels = PLAIN) -> None:
+        self.module, self._with = module, {"kernels": kernels}
         self._places, self._matrices = _plan(module)
         last = self._places[-1]
         parameters = dict(module.named_parameters())
@@ -63,12 +65,12 @@ class Network:
 
     def __call__(self, *inputs: object) -> Tensor:
         """Return the module's output; gradients flow to inputs and parameters."""
-        output: Tensor = functional_call(self.module, self._leaves, inputs)
+        output: Tensor = functional_call(self.module, self._leaves, inputs, self._with)
         return output
 
     def fixed(self, *inputs: object) -> Tensor:
         """Return the module's output; gradients flow to inputs only."""
-        output: Tensor = functional_call(self.module, self._fixed, inputs)
+        output: Tensor = functional_call(self.module, self._fixed, inputs, self._with)
         return output
 
     def gradient(self, loss: Tensor) -> Tensor:

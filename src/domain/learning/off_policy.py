@@ -15,7 +15,7 @@ from domain.learning import payload
 from domain.learning.categorical import Support
 from domain.learning.config import ExecutionCfg, OffPolicyCfg
 from domain.learning.cycles import UpdateCycles
-from domain.learning.kernels import AdamWCfg, Kernels, TorchKernels
+from domain.learning.kernels import PLAIN, AdamWCfg, Kernels
 from domain.learning.learner import LearnerPlan
 from domain.learning.network import Network
 from domain.learning.optimization import Stepper
@@ -84,7 +84,7 @@ class OffPolicyLearner(Generic[Cfg]):
         if execution.graph and plan.device.type != "cuda":
             raise ConfigurationError(f"update graphs need a CUDA device, not '{plan.device}': set graph to false")
         self._cfg, self._plan, self._batches, self._execution = cfg, plan, batches, execution
-        self._kernels: Kernels = TorchKernels() if kernels is None else kernels
+        self._kernels: Kernels = PLAIN if kernels is None else kernels
         self.generator = torch.Generator(device=plan.device)
         self.generator.manual_seed(derive_seed(plan.seed, "learner"))
         self._init = torch.Generator()
@@ -171,7 +171,7 @@ class OffPolicyLearner(Generic[Cfg]):
         target = copy.deepcopy(critic)
         for name, module in (("actor", actor), ("critic", critic), ("target", target)):
             self._adopt(name, module)
-            self._networks[name] = Network(module, _TYPES[self._execution.precision])
+            self._networks[name] = Network(module, _TYPES[self._execution.precision], self._kernels)
         self._actor_network, self._critic, self._target = self._networks.values()
 
     def _adopt_normalizers(self, actor: ObservationNormalizer) -> None:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from domain.learning.kernels import Kernels, Squash
+from domain.learning.kernels import PLAIN, Kernels, Squash
 from domain.learning.tanh_gaussian import LogDensity, bounded_log_std
 
 
@@ -44,15 +44,12 @@ class TanhGaussian(nn.Module):
         bounds: Of the action.
         log_std: Lowest and highest log standard deviation.
         log_density: Which form.
-        kernels: Do the costly operations.
     """
 
-    def __init__(
-        self, bounds: ActionBounds, log_std: tuple[float, float], log_density: LogDensity, kernels: Kernels
-    ) -> None:
+    def __init__(self, bounds: ActionBounds, log_std: tuple[float, float], log_density: LogDensity) -> None:
         super().__init__()
         self.bounds = bounds
-        self._log_std, self._log_density, self._kernels = log_std, log_density, kernels
+        self._log_std, self._log_density = log_std, log_density
 
     def middle(self, head: Tensor) -> Tensor:
         """Return the deterministic action, (rows, A), in env units."""
@@ -66,7 +63,7 @@ class TanhGaussian(nn.Module):
         action: Tensor = self.bounds(torch.tanh(torch.addcmul(mean, log_std.exp(), noise)))
         return action
 
-    def draw(self, head: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    def draw(self, head: Tensor, noise: Tensor, kernels: Kernels = PLAIN) -> tuple[Tensor, Tensor]:
         """Return the action of ``noise``, in env units, and its log-density, (rows,); see ``Kernels.draw``."""
         squash = Squash(self.bounds.scale, self.bounds.bias, self._log_std, self._log_density)
-        return self._kernels.draw(head, noise, squash)
+        return kernels.draw(head, noise, squash)

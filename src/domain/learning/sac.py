@@ -27,19 +27,16 @@ class SacActor(nn.Module):
         obs: Columns of the observation.
         bounds: Of the action.
         generator: On the CPU; gives the first weights.
-        kernels: Do the costly operations.
     """
 
-    def __init__(
-        self, cfg: SacCfg, obs: int, bounds: ActionBounds, generator: torch.Generator, kernels: Kernels
-    ) -> None:
+    def __init__(self, cfg: SacCfg, obs: int, bounds: ActionBounds, generator: torch.Generator) -> None:
         super().__init__()
         actions = len(bounds.scale)
         self.normalizer = ObservationNormalizer(obs) if cfg.obs_normalization else nn.Identity()
-        self.net = Mlp((obs, *cfg.actor_hidden, 2 * actions), NormalizedLayer, None, generator, kernels)
+        self.net = Mlp((obs, *cfg.actor_hidden, 2 * actions), NormalizedLayer, None, generator)
         nn.init.zeros_(self.net.head.weight)
         nn.init.zeros_(self.net.head.bias)
-        self.policy = TanhGaussian(bounds, (cfg.log_std_min, cfg.log_std_max), LogDensity.GUARDED, kernels)
+        self.policy = TanhGaussian(bounds, (cfg.log_std_min, cfg.log_std_max), LogDensity.GUARDED)
 
     def forward(self, obs: Tensor) -> Tensor:
         """Return the deterministic action, (rows, A), env units, for raw observations, (rows, width)."""
@@ -64,9 +61,9 @@ class SacLearner(OffPolicyLearner[SacCfg]):
         super().__init__(cfg, plan, batches, execution, kernels)
         actions = plan.layout.action
         bounds = ActionBounds(plan.action_low, plan.action_high)
-        self.actor = SacActor(cfg, plan.layout.obs, bounds, self._init, self._kernels).to(plan.device)
+        self.actor = SacActor(cfg, plan.layout.obs, bounds, self._init).to(plan.device)
         widths = (self._critic_width + actions, *cfg.critic_hidden, cfg.atoms)
-        self._adopt_networks(self.actor.net, Mlp(widths, NormalizedLayer, 2, self._init, self._kernels))
+        self._adopt_networks(self.actor.net, Mlp(widths, NormalizedLayer, 2, self._init))
         if isinstance(self.actor.normalizer, ObservationNormalizer):
             self._adopt_normalizers(self.actor.normalizer)
         self._log_alpha = self._scalar("log_alpha", math.log(cfg.alpha_init))
@@ -91,7 +88,7 @@ class SacLearner(OffPolicyLearner[SacCfg]):
         if deterministic:
             return self.actor(obs)  # type: ignore[no-any-return]
         self._act_noise.normal_(generator=self.generator)
-        return self.actor.policy.sample(self.actor.net(self.actor.normalizer(obs)), self._act_noise)
+        return self.actor.policy.sample(self.actor.net(self.actor.normalizer(obs), self._kernels), self._act_noise)
 
     def _learn(self, inputs: UpdateInputs, actor_turn: bool) -> tuple[list[Tensor], list[Tensor]]:
         alpha = self._log_alpha.exp()
@@ -114,7 +111,7 @@ class SacLearner(OffPolicyLearner[SacCfg]):
         """Return the loss, the mean log-density of the next actions and the mean target value of an update."""
         with torch.no_grad(), self._beside():
             head = self._actor_network.fixed(inputs.next_obs)
-            action, log_prob = self.actor.policy.draw(head, inputs.noise[0])
+            action, log_prob = self.actor.policy.draw(head, inputs.noise[0], self._kernels)
             next_logits = self._target.fixed(torch.cat((inputs.next_critic_obs, action), dim=-1))
             bellman = Bellman(inputs.reward, inputs.discount, alpha * log_prob)
         logits = self._critic(inputs.state_action)
@@ -123,7 +120,7 @@ class SacLearner(OffPolicyLearner[SacCfg]):
         return loss.mean(), log_prob.mean(), value.mean()
 
     def _actor_objective(self, inputs: UpdateInputs, alpha: Tensor) -> tuple[Tensor]:
-        action, log_prob = self.actor.policy.draw(self._actor_network(inputs.obs), inputs.noise[1])
+        action, log_prob = self.actor.policy.draw(self._actor_network(inputs.obs), inputs.noise[1], self._kernels)
         values = self._support.value(self._critic.fixed(torch.cat((inputs.critic_obs, action), dim=-1)))
         return ((alpha * log_prob - values.mean(dim=-1)).mean(),)
 

@@ -28,16 +28,13 @@ class Td3Actor(nn.Module):
         obs: Columns of the observation.
         bounds: Of the action.
         generator: On the CPU; gives the first weights.
-        kernels: Do the costly operations.
     """
 
-    def __init__(
-        self, cfg: Td3Cfg, obs: int, bounds: ActionBounds, generator: torch.Generator, kernels: Kernels
-    ) -> None:
+    def __init__(self, cfg: Td3Cfg, obs: int, bounds: ActionBounds, generator: torch.Generator) -> None:
         super().__init__()
         self.actions = len(bounds.scale)
         self.normalizer = ObservationNormalizer(obs) if cfg.obs_normalization else nn.Identity()
-        self.net = Mlp((obs, *cfg.actor_hidden, self.actions), RectifiedLayer, None, generator, kernels)
+        self.net = Mlp((obs, *cfg.actor_hidden, self.actions), RectifiedLayer, None, generator)
         nn.init.normal_(self.net.head.weight, std=_HEAD_STD, generator=generator)
         nn.init.zeros_(self.net.head.bias)
         self.bounds = bounds
@@ -71,9 +68,9 @@ class Td3Learner(OffPolicyLearner[Td3Cfg]):
         super().__init__(cfg, plan, batches, execution, kernels)
         actions = plan.layout.action
         bounds = ActionBounds(plan.action_low, plan.action_high)
-        self.actor = Td3Actor(cfg, plan.layout.obs, bounds, self._init, self._kernels).to(plan.device)
+        self.actor = Td3Actor(cfg, plan.layout.obs, bounds, self._init).to(plan.device)
         widths = (self._critic_width + actions, *cfg.critic_hidden, cfg.atoms)
-        self._adopt_networks(self.actor.net, Mlp(widths, RectifiedLayer, 2, self._init, self._kernels))
+        self._adopt_networks(self.actor.net, Mlp(widths, RectifiedLayer, 2, self._init))
         if isinstance(self.actor.normalizer, ObservationNormalizer):
             self._adopt_normalizers(self.actor.normalizer)
         self._exploration = EpisodeNoise(plan.num_envs, cfg.sigma_min, cfg.sigma_max, self.generator)
@@ -95,7 +92,7 @@ class Td3Learner(OffPolicyLearner[Td3Cfg]):
         self._check_rows(obs, deterministic)
         if deterministic:
             return self.actor(obs)  # type: ignore[no-any-return]
-        unit = self.actor.unit(self.actor.net(self.actor.normalizer(obs)))
+        unit = self.actor.unit(self.actor.net(self.actor.normalizer(obs), self._kernels))
         action: Tensor = self.actor.bounds((unit + self._exploration(unit.shape[1])).clamp(-1.0, 1.0))
         return action
 

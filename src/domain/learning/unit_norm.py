@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from domain.learning.kernels import BatchNormState, Kernels, UnitRows
+from domain.learning.kernels import PLAIN, BatchNormState, Kernels, UnitRows
 from domain.learning.layers import MatrixLayer
 
 
@@ -129,13 +129,11 @@ class UnitNormNetwork(nn.Module):
         shape: Widths and blocks.
         members: None for a single network.
         generator: On the CPU; gives the first weights.
-        kernels: Do the costly operations.
     """
 
-    def __init__(self, shape: UnitShape, members: int | None, generator: torch.Generator, kernels: Kernels) -> None:
+    def __init__(self, shape: UnitShape, members: int | None, generator: torch.Generator) -> None:
         super().__init__()
         width = shape.width
-        self._kernels = kernels
         self.norm = UnitBatchNorm(shape.inputs, members)
         self.embed = UnitLinear(shape.inputs, width, members, generator, (True, False))
         blocks = [ResidualBlock(width, shape.expansion, members, generator) for _ in range(shape.blocks)]
@@ -143,19 +141,22 @@ class UnitNormNetwork(nn.Module):
         self.out_norm = UnitRmsNorm(width, members)
         self.head = UnitHead(width, shape.outputs, members, generator)
 
-    def forward(self, x: Tensor, batch_statistics: bool = False, wanted: slice = slice(None)) -> Tensor:
+    def forward(
+        self, x: Tensor, batch_statistics: bool = False, wanted: slice = slice(None), kernels: Kernels = PLAIN
+    ) -> Tensor:
         """Map (rows, in) float32 to (rows[, members], out) float32; a ``Network`` may add columns to outputs.
 
         Args:
             x: Observations, or observations and actions.
             batch_statistics: What batch norms use; only with them running statistics move.
             wanted: Rows to return; the others take part in batch statistics only.
+            kernels: Do the costly operations.
         """
-        x = self._kernels.input_norm(x, self.norm.state(), batch_statistics, self.embed.weight)
+        x = kernels.input_norm(x, self.norm.state(), batch_statistics, self.embed.weight)
         x = self.embed.product(x)
         for block in self.blocks:
-            x = block(x, batch_statistics, self._kernels)
-        y: Tensor = self.head(self.out_norm(x[wanted], self._kernels))
+            x = block(x, batch_statistics, kernels)
+        y: Tensor = self.head(self.out_norm(x[wanted], kernels))
         return y
 
     def unit_rows(self) -> list[UnitRows]:

@@ -38,7 +38,7 @@ def test_members_start_differently() -> None:
 
 @pytest.mark.parametrize("kind", HIDDEN)
 def test_a_single_network_equals_layers_of_torch(kind: str) -> None:
-    mlp = Mlp((5, 12, 8, 3), HIDDEN[kind], None, generator(), KERNELS)
+    mlp = Mlp((5, 12, 8, 3), HIDDEN[kind], None, generator())
     x = torch.randn(6, 5)
     y = x
     for layer in mlp.layers:
@@ -54,14 +54,14 @@ def test_a_single_network_equals_layers_of_torch(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", HIDDEN)
 def test_members_are_networks_of_their_own_with_gradients_of_their_own(kind: str) -> None:
-    twins = Mlp((5, 12, 8, 3), HIDDEN[kind], 2, generator(), KERNELS)
+    twins = Mlp((5, 12, 8, 3), HIDDEN[kind], 2, generator())
     x, weights = torch.randn(6, 5).requires_grad_(), torch.randn(2, 3)
     y = twins(x)
     gradients = torch.autograd.grad((y.sin() * weights).sum(), list(twins.parameters()), retain_graph=True)
     singles = []
 
     for member in (0, 1):
-        single = Mlp((5, 12, 8, 3), HIDDEN[kind], None, generator(1), KERNELS)
+        single = Mlp((5, 12, 8, 3), HIDDEN[kind], None, generator(1))
         single.load_state_dict({name: value[member] for name, value in twins.state_dict().items()})
         own = single(x)
         singles.append((own.sin() * weights[member]).sum())
@@ -76,7 +76,7 @@ def test_members_are_networks_of_their_own_with_gradients_of_their_own(kind: str
 
 
 def test_a_network_may_pad_inputs_of_the_first_and_outputs_of_the_last_layer_only() -> None:
-    mlp = Mlp((5, 12, 9, 3), RectifiedLayer, 2, generator(), KERNELS)
+    mlp = Mlp((5, 12, 9, 3), RectifiedLayer, 2, generator())
     stored = [layer.stored_shapes() for layer in mlp.modules() if isinstance(layer, MatrixLayer)]
 
     assert stored == [

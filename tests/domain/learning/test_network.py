@@ -24,11 +24,11 @@ def module_of(kind: str, members: int | None) -> nn.Module:
     module: nn.Module
     if kind == "unit":
         module = UnitNormNetwork(
-            UnitShape(inputs=INPUTS, width=8, outputs=OUTPUTS, blocks=1, expansion=4), members, generator, KERNELS
+            UnitShape(inputs=INPUTS, width=8, outputs=OUTPUTS, blocks=1, expansion=4), members, generator
         )
     else:
         layer = NormalizedLayer if kind == "normalized" else RectifiedLayer
-        module = Mlp((INPUTS, 12, 8, OUTPUTS), layer, members, generator, KERNELS)
+        module = Mlp((INPUTS, 12, 8, OUTPUTS), layer, members, generator)
     for parameter in module.parameters():
         if parameter.dim() == (1 if members is None else 2):
             parameter.data += 0.1 * torch.randn(parameter.shape, generator=generator)

@@ -1,5 +1,6 @@
 """On a CUDA device: no host read, graphs give what eager calls give, payloads cross devices."""
 
+import copy
 from dataclasses import replace
 from typing import cast
 
@@ -171,6 +172,17 @@ def test_a_payload_crosses_devices(algorithm: str) -> None:
     gpu.update(1)
     assert not torch.equal(tensors(gpu)["critic/head.bias"], before)
     assert gpu.policy_version == 3
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_copy_of_the_actor_runs_on_the_cpu(algorithm: str, kernels: Kernels) -> None:
+    subject = on_gpu(algorithm, GRAPH, kernels)
+    subject.update(0)
+
+    action = copy.deepcopy(subject.actor).cpu()(observations())
+
+    right = subject.act(observations().cuda(), deterministic=True).cpu()
+    torch.testing.assert_close(action, right, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 
-from domain.learning.kernels import TorchKernels
 from domain.learning.policy import ActionBounds, TanhGaussian
 from domain.learning.tanh_gaussian import LogDensity
 
@@ -22,7 +21,7 @@ TABLE = [
 def policy(*bounds: tuple[float, float], middle: float = -2.5, form: LogDensity = FORMS[0]) -> TanhGaussian:
     """Return a policy whose log standard deviation is ``middle`` at the raw value 0, and lies within 2.5 of it."""
     low, high = zip(*bounds, strict=True)
-    return TanhGaussian(ActionBounds(low, high), (middle - 2.5, middle + 2.5), form, TorchKernels())
+    return TanhGaussian(ActionBounds(low, high), (middle - 2.5, middle + 2.5), form)
 
 
 @pytest.mark.parametrize("row", TABLE)

@@ -15,7 +15,6 @@ def network(members: int | None = None, blocks: int = 2) -> UnitNormNetwork:
         UnitShape(inputs=5, width=8, outputs=11, blocks=blocks, expansion=4),
         members,
         torch.Generator().manual_seed(0),
-        KERNELS,
     )
 
 
@@ -87,7 +86,7 @@ def test_batch_statistics_make_the_output_blind_to_shift_and_scale_of_the_input(
 
 def test_logits_are_of_order_1_at_the_start() -> None:
     net = UnitNormNetwork(
-        UnitShape(inputs=5, width=64, outputs=101, blocks=2, expansion=4), 2, torch.Generator().manual_seed(0), KERNELS
+        UnitShape(inputs=5, width=64, outputs=101, blocks=2, expansion=4), 2, torch.Generator().manual_seed(0)
     )
 
     logits = net(torch.randn(256, 5), True).detach()
