@@ -87,7 +87,8 @@ class FlashSacLearner(OffPolicyLearner[FlashSacCfg]):
         self._check_rows(obs, deterministic)
         if deterministic:
             return self.actor(obs)  # type: ignore[no-any-return]
-        return self.actor.policy.sample(self.actor.net(obs, kernels=self._kernels), self._exploration())
+        head = self.actor.net(obs, kernels=self._kernels)
+        return self.actor.policy.sample(head, self._exploration(), self._kernels)
 
     @torch.no_grad()
     def start_episodes(self, mask: Tensor) -> None:

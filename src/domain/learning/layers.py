@@ -56,6 +56,7 @@ class MatrixLayer(nn.Module):
     def __init__(self, weight: Tensor, *, pad_inputs: bool = False, pad_outputs: bool = False) -> None:
         super().__init__()
         self.weight = nn.Parameter(weight)
+        self._inputs = weight.shape[-1]
         self._pads = (pad_outputs, pad_inputs)
 
     def stored_shapes(self) -> dict[str, tuple[int, ...]]:
@@ -71,8 +72,9 @@ class MatrixLayer(nn.Module):
         """Return W x, (rows[, members], out), for (rows, in) or (rows, members, in)."""
         weight = self.weight
         x = x.to(weight.dtype)
-        if x.shape[-1] < weight.shape[-1]:
-            x = F.pad(x, (0, weight.shape[-1] - x.shape[-1]))
+        # Only what a network stores wider than the layer is; another width is the caller's mistake.
+        if self._inputs == x.shape[-1] < weight.shape[-1]:
+            x = F.pad(x, (0, weight.shape[-1] - self._inputs))
         if weight.dim() == 2:
             return F.linear(x, weight)
         if x.dim() == 2:

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from domain.learning.kernels import PLAIN, Kernels, Squash
-from domain.learning.tanh_gaussian import LogDensity, bounded_log_std
+from domain.learning.tanh_gaussian import LogDensity
 
 
 class ActionBounds(nn.Module):
@@ -29,8 +29,12 @@ class ActionBounds(nn.Module):
         self.register_buffer("bias", (top + bottom) / 2)
 
     def forward(self, unit: Tensor) -> Tensor:
-        """Map as ``denormalize`` does and cut what rounding put outside: what an environment is given."""
-        return self.denormalize(unit).clamp(self.low, self.high)
+        """Map as ``denormalize`` does and cut: what an environment is given."""
+        return self.cut(self.denormalize(unit))
+
+    def cut(self, action: Tensor) -> Tensor:
+        """Bring back what rounding put outside the bounds, (..., A)."""
+        return action.clamp(self.low, self.high)
 
     def denormalize(self, unit: Tensor) -> Tensor:
         """Map actions in [-1, 1], (..., A), to the environment's units."""
@@ -56,12 +60,9 @@ class TanhGaussian(nn.Module):
         action: Tensor = self.bounds(torch.tanh(head[..., : len(self.bounds.scale)]))
         return action
 
-    def sample(self, head: Tensor, noise: Tensor) -> Tensor:
-        """Return the action of ``noise``, (rows, A) standard normal, in env units."""
-        mean, raw, _ = head.tensor_split((noise.shape[-1], 2 * noise.shape[-1]), dim=-1)
-        log_std = bounded_log_std(raw, *self._log_std)
-        action: Tensor = self.bounds(torch.tanh(torch.addcmul(mean, log_std.exp(), noise)))
-        return action
+    def sample(self, head: Tensor, noise: Tensor, kernels: Kernels = PLAIN) -> Tensor:
+        """Return the action of ``noise``, (rows, A) standard normal, in env units and within the bounds."""
+        return self.bounds.cut(self.draw(head, noise, kernels)[0])
 
     def draw(self, head: Tensor, noise: Tensor, kernels: Kernels = PLAIN) -> tuple[Tensor, Tensor]:
         """Return the action of ``noise``, in env units, and its log-density, (rows,); see ``Kernels.draw``."""

@@ -88,7 +88,8 @@ class SacLearner(OffPolicyLearner[SacCfg]):
         if deterministic:
             return self.actor(obs)  # type: ignore[no-any-return]
         self._act_noise.normal_(generator=self.generator)
-        return self.actor.policy.sample(self.actor.net(self.actor.normalizer(obs), self._kernels), self._act_noise)
+        head = self.actor.net(self.actor.normalizer(obs), self._kernels)
+        return self.actor.policy.sample(head, self._act_noise, self._kernels)
 
     def _learn(self, inputs: UpdateInputs, actor_turn: bool) -> tuple[list[Tensor], list[Tensor]]:
         alpha = self._log_alpha.exp()

@@ -10,7 +10,7 @@ import torch
 from domain.errors import ConfigurationError, DataError
 from domain.learning.policy import ActionBounds
 from domain.learning.reward_scaling import RewardScaler
-from tests.support.learners import ALGORITHMS, FULL, PLAN, learner, observations, random_batches, tensors
+from tests.support.learners import ALGORITHMS, FULL, PLAN, SMALL, learner, observations, random_batches, tensors
 
 
 @pytest.mark.parametrize("column", ["obs", "next_obs", "critic_obs", "next_critic_obs", "action"])
@@ -58,6 +58,14 @@ def test_observations_of_another_width_are_refused_in_both_modes(algorithm: str,
     for deterministic in (True, False):
         with pytest.raises(ConfigurationError, match="observations of shape"):
             subject.act(torch.zeros(shape), deterministic=deterministic)
+
+
+@pytest.mark.parametrize("algorithm", ["sac", "flashsac"])
+def test_an_actor_alone_refuses_narrow_observations_too(algorithm: str) -> None:
+    actor = learner(SMALL[algorithm]).actor
+
+    with pytest.raises(RuntimeError):
+        actor(torch.zeros(4, 3))
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
