@@ -11,6 +11,7 @@ from torch import Tensor
 from application.robots.scene import SceneModel
 from domain.env import StepResult
 from domain.physics import Capabilities, PhysicsBackend
+from domain.replay.slots import ChunkHeader, Slots
 
 Payload = dict[str, object]
 """What a checkpoint holds: tensors, numbers, text, and lists and dicts of them; no other objects."""
@@ -81,6 +82,70 @@ class OnPolicyLearner(Protocol):
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Continue from ``state``. Raises DataError saying what differs where it does not fit."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvReport:
+    """What an environment has logged since its last report, as plain numbers."""
+
+    metrics: Mapping[str, float]
+    """Episodes, reward terms, terminations, metrics and curricula; without what no finished episode gave a value."""
+    faults: Mapping[str, tuple[int, int, int]]
+    """By source that broke rows: how many env steps, and env and step of the last."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grant:
+    """Lets the collector do one tick: the action lies in its slot, and ``slot`` is free to be filled."""
+
+    tick: int
+    slot: int
+    policy_version: int
+    report: bool = False
+    """Whether an EnvReport is wanted after the tick."""
+    state: bool = False
+    """Whether the environment's state is wanted after the tick."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """A finished tick of the collector: its chunk and the next observation lie in their slots."""
+
+    header: ChunkHeader
+    began: float
+    """When the action was seen, s, ``time.perf_counter``."""
+    ended: float
+    """When chunk and observation were there."""
+    report: EnvReport | None
+    state: Mapping[str, Tensor] | None
+
+
+class Collector(Protocol):
+    """Steps the environment in a process of its own. Every call raises WorkerError where that process has failed.
+
+    One thread uses it; after an error only ``close`` is left.
+    """
+
+    @property
+    def slots(self) -> Slots:
+        """Shared host memory."""
+        ...
+
+    def wait_ready(self, timeout_s: float) -> None:
+        """Wait until the environment is built and reset and its first observation is there."""
+        ...
+
+    def grant(self, grant: Grant) -> None:
+        """Hand over an action and a free chunk slot."""
+        ...
+
+    def wait(self, timeout_s: float) -> Published:
+        """Wait for the tick that was granted last."""
+        ...
+
+    def close(self) -> None:
+        """End the process, by force after a short while, and release the slots; never raises."""
         ...
 
 

@@ -28,6 +28,10 @@ class SimulationError(UnilabError):
     """The physics engine failed, or was handed something it cannot simulate."""
 
 
+class WorkerError(UnilabError):
+    """A process or device that a run depends on has failed, or did not answer in time."""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
     """Return one line that says which name is unknown, the nearest known one, and all known ones."""
     names = sorted(known)

@@ -1,0 +1,1 @@
+"""Learner devices behind the transfer port: CUDA (ROCm is the same code) and MPS."""
