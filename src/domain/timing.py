@@ -1,7 +1,8 @@
 """The timing contract of off-policy training: what a tick leaves in the trace.
 
 Times are seconds on the clock of ``time.perf_counter``, which host processes share; those of the device are brought to
-it. ``domain.timing_check`` proves from such records that the contract was kept.
+it. ``domain.timing_check`` proves from such records that the contract was kept. A resumed run starts a new header:
+sequence and committed rows count from 0 again, ticks and policy versions go on.
 """
 
 from dataclasses import dataclass
@@ -52,7 +53,7 @@ class IngestTrace:
     commit: Interval
     """Device: staging to ring, statistics, and, once warm, sample and gather."""
     batch: int | None
-    """Which batch was gathered; None before learning starts."""
+    """Which of the two batches was gathered, 0 or 1; None before learning starts."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +61,7 @@ class UpdateTrace:
     """One cycle of updates."""
 
     batch: int
-    """Which batch it read."""
+    """Which of the two batches it read, 0 or 1."""
     gathered_in: int
     """Tick in whose window that batch was gathered."""
     committed: int
@@ -77,7 +78,10 @@ class TickTrace:
     """Of the actor in this tick: complete update cycles before it."""
     slot: int
     """Granted for this tick's chunk."""
+    marked: tuple[HostPhase, ...]
+    """Which of ``log`` and ``save`` the run's schedule asks of this tick."""
     host: tuple[tuple[HostPhase, float, float], ...]
+    """Phase, begin and end, without a gap: each begins when the one before it ends, also from tick to tick."""
     exchange: Interval
     """Device: observation in, actor, action out."""
     update: UpdateTrace | None
@@ -102,3 +106,5 @@ class TraceHeader:
     chunk_bytes: int
     host_bytes: int
     first_tick: int
+    first_version: int
+    """Policy version in the first tick: complete update cycles before it."""
