@@ -4,6 +4,7 @@ A critic's input (its observation, then the action) lies in one piece, and so do
 successor: a sample of several steps takes the columns before it from its first row, the rest from its last.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -88,3 +89,16 @@ class RowLayout:
             terminated=rows[..., -2],
             truncated=rows[..., -1],
         )
+
+
+def layout_of(widths: Mapping[str, int], action: int) -> RowLayout:
+    """Return the layout for observation groups of these widths: ``actor`` and, if there is one, ``critic``.
+
+    Raises:
+        ConfigurationError: There is no group ``actor``.
+    """
+    if "actor" not in widths:
+        raise ConfigurationError(
+            f"the task has the observation groups {', '.join(widths) or 'none'}: off-policy learning needs 'actor'"
+        )
+    return RowLayout(obs=widths["actor"], action=action, critic=widths.get("critic", 0))
