@@ -9,9 +9,11 @@ import torch
 
 from adapters.checkpoints.torch_store import TorchCheckpointStore
 from adapters.rsl_rl.ppo import RslRlPpo
-from application.onpolicy import TIMING_METRICS, StopFlag, TrainOutput, TrainPlan, TrainSummary, train_on_policy
+from application.onpolicy import TIMING_METRICS, train_on_policy
 from application.ports import MetricSink, Run
+from application.settings import PpoSettings
 from application.tasks.registry import TASKS
+from application.training import StopFlag, TrainOutput, TrainPlan, TrainSummary
 from domain.env import ManagerBasedRlEnv
 from tests.support.tasks import make_env
 
@@ -38,7 +40,8 @@ class ListSink:
 
 
 def make_learner(env: ManagerBasedRlEnv, *, seed: int = 3) -> RslRlPpo:
-    settings = TASKS[NAME].build("ppo").ppo.model_copy(update={"obs_normalization": True, "rollout_steps": 12})
+    declared = TASKS[NAME].build("ppo").learner_as(PpoSettings)
+    settings = declared.model_copy(update={"obs_normalization": True, "rollout_steps": 12})
     return RslRlPpo(settings, env.observations.current, env.actions.dim, device=CPU, seed=seed)
 
 

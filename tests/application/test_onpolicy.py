@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from adapters.checkpoints.torch_store import TorchCheckpointStore
-from application.onpolicy import StopFlag, TrainOutput, TrainPlan, TrainSummary, train_on_policy
+from application.onpolicy import train_on_policy
 from application.ports import Observations, Payload, Policy, Run
+from application.training import StopFlag, TrainOutput, TrainPlan, TrainSummary
 from domain.env import ManagerBasedRlEnv, StepResult
 from domain.errors import ConfigurationError, DataError, SimulationError
 from tests.application.cartpole_run import NAME, ListSink, train
