@@ -63,8 +63,13 @@ class FlashSacLearner(OffPolicyLearner[FlashSacCfg]):
         shape = _shape(cfg, self._critic_width + actions, cfg.critic_width, cfg.atoms)
         critic = UnitNormNetwork(shape, 2, self._init)
         self._adopt_networks(self.actor.net, critic)
+        if self._side is not None:
+            self._actor_network.use_beside(self._side)
+            self._critic.use_beside(self._side)
         self._project_actor = self._kernels.projection(self.actor.net.unit_rows())
         self._project_critic = self._kernels.projection(critic.unit_rows())
+        # An update's loss is the mean over rows and critics.
+        self._shares = torch.full((cfg.batch_size,), 0.5 / cfg.batch_size, device=plan.device)
         self._log_alpha = self._scalar("log_alpha", math.log(cfg.alpha_init))
         # Of the Gaussian before the squash, as in the source.
         self._target_entropy = 0.5 * actions * math.log(2.0 * math.pi * math.e * cfg.target_sigma**2)
@@ -99,14 +104,15 @@ class FlashSacLearner(OffPolicyLearner[FlashSacCfg]):
         actor_row: list[Tensor] = []
         if actor_turn and self._cfg.policy_before_critic:
             actor_row = self._learn_actor(inputs)
-        loss, target_value = self._critic_loss(inputs, self._log_alpha.exp())
-        norm, active = self._critic_step.step(loss.detach(), self._critic.gradient(loss))
+        losses, target_values = self._critic_loss(inputs, self._log_alpha.exp())
+        loss = 0.5 * losses.detach().mean()
+        norm, active = self._critic_step.step(loss, self._critic.gradient(losses, self._shares))
         self._project_critic()
         self._critic.refresh()
         self._move_target(active)
         if actor_turn and not self._cfg.policy_before_critic:
             actor_row = self._learn_actor(inputs)
-        return [loss.detach(), norm, target_value], actor_row
+        return [loss, norm, target_values.mean()], actor_row
 
     def _learn_actor(self, inputs: UpdateInputs) -> list[Tensor]:
         alpha = self._log_alpha.exp()
@@ -120,7 +126,7 @@ class FlashSacLearner(OffPolicyLearner[FlashSacCfg]):
         return [loss.detach(), norm, alpha[0], alpha_loss[0], entropy]
 
     def _critic_objective(self, inputs: UpdateInputs, alpha: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the loss and the mean target value of an update.
+        """Return the losses of both critics together and the target values of an update's rows.
 
         Target and online critics see this and the next step as one batch, so that both share batch statistics.
         """
@@ -135,8 +141,7 @@ class FlashSacLearner(OffPolicyLearner[FlashSacCfg]):
         bellman = Bellman(inputs.reward, inputs.discount, alpha * log_prob)
         logits = self._critic(both, True, slice(size))
         self._together()
-        loss, value = self._kernels.bellman_loss(logits, next_logits, bellman, self._support, TargetRule.LOWER_NEXT)
-        return 0.5 * loss.mean(), value.mean()
+        return self._kernels.bellman_loss(logits, next_logits, bellman, self._support, TargetRule.LOWER_NEXT)
 
     def _actor_objective(self, inputs: UpdateInputs, alpha: Tensor) -> tuple[Tensor, Tensor]:
         """Return the loss and the entropy estimate of an update; the next observations enter batch norms alone."""

@@ -16,27 +16,60 @@ from domain.learning.kernels import PLAIN, Kernels
 _ALIGNED = 8
 
 
-class _MemberProduct(torch.autograd.Function):
-    """One batched product for all members, written straight into (rows, members, features).
+class Beside:
+    """Does the products that give derivatives by matrices on a stream beside the rest of a backward pass.
+
+    They are too small to fill a device, and nothing waits for them before the pass ends. Their results may be read
+    after ``join`` only, so no matrix may be used twice in one loss. A copy of a module has none.
+    """
+
+    def __init__(self, stream: torch.cuda.Stream) -> None:
+        self._stream = stream
+        self._held: list[tuple[Tensor, Tensor]] = []
+
+    def product(self, left: Tensor, right: Tensor) -> Tensor:
+        """Return left @ right, which will be there after ``join``; what it reads is held until then."""
+        self._held.append((left, right))
+        self._stream.wait_stream(torch.cuda.current_stream(left.device))
+        with torch.cuda.stream(self._stream):
+            return torch.matmul(left, right)
+
+    def join(self) -> None:
+        """Let what follows wait for the products."""
+        torch.cuda.current_stream(self._stream.device).wait_stream(self._stream)
+        self._held.clear()
+
+    def __deepcopy__(self, memo: object) -> None:
+        """Leave copies of modules to one stream."""
+
+
+class _Product(torch.autograd.Function):
+    """One product, or a batched one for all members, written straight into (rows, members, features).
 
     ``torch.bmm`` alone gives (members, rows, features): norms would need a copy of it.
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, beside: Beside | None) -> Tensor:
         ctx.save_for_backward(x, weight)
+        ctx.beside = beside
         return _product(x, weight.mT)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         x, weight = ctx.saved_tensors
-        wants_x, wants_weight = ctx.needs_input_grad
-        grad_x = _product(grad, weight) if wants_x else None
-        grad_weight = torch.bmm(grad.permute(1, 2, 0), x.transpose(0, 1)) if wants_weight else None
-        return grad_x, grad_weight
+        wants_x, wants_weight, _ = ctx.needs_input_grad
+        grad_weight = None
+        # First, so that it need not wait for the other.
+        if wants_weight:
+            sides = (grad.mT, x) if weight.dim() == 2 else (grad.permute(1, 2, 0), x.transpose(0, 1))
+            grad_weight = torch.matmul(*sides) if ctx.beside is None else ctx.beside.product(*sides)
+        return _product(grad, weight) if wants_x else None, grad_weight, None
 
 
 def _product(x: Tensor, matrices: Tensor) -> Tensor:
+    if matrices.dim() == 2:
+        return x @ matrices
     if torch.compiler.is_compiling():
         return torch.bmm(x.transpose(0, 1), matrices).transpose(0, 1).contiguous()
     y = x.new_empty(x.shape[0], x.shape[1], matrices.shape[2])
@@ -56,6 +89,7 @@ class MatrixLayer(nn.Module):
     def __init__(self, weight: Tensor, *, pad_inputs: bool = False, pad_outputs: bool = False) -> None:
         super().__init__()
         self.weight = nn.Parameter(weight)
+        self.beside: Beside | None = None
         self._inputs = weight.shape[-1]
         self._pads = (pad_outputs, pad_inputs)
 
@@ -75,11 +109,9 @@ class MatrixLayer(nn.Module):
         # Only what a network stores wider than the layer is; another width is the caller's mistake.
         if self._inputs == x.shape[-1] < weight.shape[-1]:
             x = F.pad(x, (0, weight.shape[-1] - self._inputs))
-        if weight.dim() == 2:
-            return F.linear(x, weight)
-        if x.dim() == 2:
+        if x.dim() < weight.dim():
             return F.linear(x, weight.flatten(0, 1)).view(len(x), *weight.shape[:2])
-        result: Tensor = _MemberProduct.apply(x, weight)  # type: ignore[no-untyped-call]
+        result: Tensor = _Product.apply(x, weight, self.beside)  # type: ignore[no-untyped-call]
         return result
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from domain.learning.kernels import PLAIN, Kernels
-from domain.learning.layers import MatrixLayer
+from domain.learning.layers import Beside, MatrixLayer
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,7 @@ class Network:
 
     def __init__(self, module: nn.Module, compute: torch.dtype, kernels: Kernels = PLAIN) -> None:
         self.module, self._with = module, {"kernels": kernels}
+        self._beside: Beside | None = None
         self._places, self._matrices = _plan(module)
         last = self._places[-1]
         parameters = dict(module.named_parameters())
@@ -73,9 +74,18 @@ class Network:
         output: Tensor = functional_call(self.module, self._fixed, inputs, self._with)
         return output
 
-    def gradient(self, loss: Tensor) -> Tensor:
-        """Return d loss / d weights, float32 of the block's shape."""
-        parts = torch.autograd.grad(loss, list(self._leaves.values()))
+    def use_beside(self, stream: torch.cuda.Stream) -> None:
+        """Let ``gradient`` do its derivatives by matrices on ``stream``; no matrix may be used twice in a loss."""
+        self._beside = Beside(stream)
+        for part in self.module.modules():
+            if isinstance(part, MatrixLayer):
+                part.beside = self._beside
+
+    def gradient(self, loss: Tensor, shares: Tensor | None = None) -> Tensor:
+        """Return d loss / d weights, float32 of the block's shape; a loss of rows is summed by their ``shares``."""
+        parts = torch.autograd.grad(loss, list(self._leaves.values()), shares)
+        if self._beside is not None:
+            self._beside.join()
         flat = [part.flatten() for part in parts]
         if self._narrow is None:
             return torch.cat(flat)

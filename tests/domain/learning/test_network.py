@@ -1,6 +1,9 @@
 """One block of memory for a network: views, padding, gradients and the narrow copy."""
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import cast
 
 import pytest
 import torch
@@ -112,6 +115,47 @@ def test_the_gradient_equals_autograd_on_the_plain_module(pair: tuple[nn.Module,
         torch.testing.assert_close(views[name], theirs, atol=1e-5, rtol=1e-4)
     assert gradient.shape == network.weights.shape
     assert gradient.abs().sum() == pytest.approx(float(sum(v.abs().sum() for v in views.values())), rel=1e-5)
+
+
+class Lane:
+    """Stands for a stream, and writes down what waits for what."""
+
+    device = torch.device("cpu")
+
+    def __init__(self, name: str, log: list[str]) -> None:
+        self._name, self._log = name, log
+
+    def wait_stream(self, other: "Lane") -> None:
+        self._log.append(f"{self._name} waits for {other._name}")
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        self._log.append(f"on {self._name}")
+        yield
+
+
+def test_derivatives_by_matrices_are_done_beside_and_waited_for(
+    pair: tuple[nn.Module, Network], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, network = pair
+    log: list[str] = []
+    main, side = Lane("main", log), Lane("side", log)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: main)
+    monkeypatch.setattr(torch.cuda, "stream", Lane.entered)
+    x = rows_of()
+    right = network.gradient(network(x).square().sum())
+
+    network.use_beside(cast(torch.cuda.Stream, side))
+    gradient = network.gradient(network(x).square().sum())
+
+    assert torch.equal(gradient, right)
+    assert log[-1] == "main waits for side"
+    products = log[:-1]
+    assert len(products) >= 4
+    assert products == ["side waits for main", "on side"] * (len(products) // 2)
+    log.clear()
+    network.gradient(copy.deepcopy(network.module)(x).square().sum() + network(x).sum())
+    assert len(log) == len(products) + 1
 
 
 def test_fixed_parameters_get_no_gradient_and_inputs_do(pair: tuple[nn.Module, Network]) -> None:
