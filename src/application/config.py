@@ -1,7 +1,8 @@
 """The configuration: a task with every value that a user may change, as plain data and back.
 
 Functions come from the task's declaration; everything else is written down under the paths that a user sets, e.g.
-``rewards.alive.weight``, ``commands.twist.params.lin_vel_x``, ``ppo.learning_rate``, ``train.save_interval``.
+``rewards.alive.weight``, ``commands.twist.params.lin_vel_x``, ``train.save_interval``. The learner's section has the
+algorithm's name, e.g. ``ppo.learning_rate``, ``sac.batch_size``; off-policy algorithms have ``runtime`` as well.
 """
 
 import dataclasses
@@ -15,14 +16,16 @@ from pydantic import ValidationError
 from application.config_checks import TABLES, check_env, terms
 from application.config_terms import term_from_plain, term_to_plain
 from application.config_values import exact_keys, from_plain, mapping, show, to_plain
-from application.settings import Settings
-from application.tasks.task import Task, TaskEntry
+from application.removed_options import refuse_removed_keys
+from application.settings import PpoSettings, RuntimeSettings, Settings
+from application.tasks.task import LearnerSettings, Task, TaskEntry
 from domain.env import EnvCfg
 from domain.errors import ConfigurationError, unknown_name
 from domain.managers.observation import ObservationGroupCfg
 from domain.managers.terms import TermCfg
 
 SCHEMA_VERSION = 1
+RUNTIME = "runtime"
 ENV_SCALARS = ("sim_dt", "decimation", "episode_length_s", "scale_rewards_by_dt", "stagger_episodes")
 _S = TypeVar("_S", bound=Settings)
 _ORDER = (
@@ -78,7 +81,11 @@ def to_values(task: Task, choices: Choices) -> dict[str, object]:
         else:
             cfgs: Mapping[str, TermCfg] = getattr(env, table)
             values[table] = {name: term_to_plain(cfg, f"{table}.{name}") for name, cfg in cfgs.items()}
-    values["ppo"] = task.ppo.model_dump(mode="json")
+    learner = task.learner
+    plain = learner.model_dump(mode="json") if isinstance(learner, PpoSettings) else to_plain(learner, choices.algo)
+    values[choices.algo] = plain
+    if task.runtime is not None:
+        values[RUNTIME] = task.runtime.model_dump(mode="json")
     return values
 
 
@@ -86,9 +93,10 @@ def from_values(entry: TaskEntry, values: Mapping[str, object]) -> ResolvedConfi
     """Return the declared task with every value of ``values`` applied and checked.
 
     Raises:
-        ConfigurationError: Another schema or task, an unknown or missing key or term, a value of the wrong type
-            or out of range; one line that names the path.
+        ConfigurationError: Another schema or task, an unknown, removed or missing key or term, a value of the wrong
+            type or out of range; one line that names the path.
     """
+    refuse_removed_keys(values)
     version = values.get("schema_version")
     if version != SCHEMA_VERSION:
         raise ConfigurationError(f"schema_version is {show(version)}: this unilab reads {SCHEMA_VERSION}")
@@ -98,12 +106,13 @@ def from_values(entry: TaskEntry, values: Mapping[str, object]) -> ResolvedConfi
     if names["algo"] not in entry.algorithms:
         raise ConfigurationError(unknown_name(f"algorithm for task '{entry.name}'", names["algo"], entry.algorithms))
     task = entry.build(names["algo"])
-    _check_root(values)
+    _check_root(values, names["algo"], task.runtime)
     task = dataclasses.replace(
         task,
         env=_env_from_plain(task.env, values, task.name),
         train=settings_from_plain(type(task.train), values["train"], "train"),
-        ppo=settings_from_plain(type(task.ppo), values["ppo"], "ppo"),
+        learner=_learner_from_plain(task.learner, values[names["algo"]], names["algo"]),
+        runtime=task.runtime and settings_from_plain(RuntimeSettings, values[RUNTIME], RUNTIME),
     )
     check_env(task.env)
     return ResolvedConfig(task=task, choices=Choices(algo=names["algo"], sim=names["sim"], device=names["device"]))
@@ -146,8 +155,16 @@ def _group_to_plain(group: ObservationGroupCfg, name: str) -> dict[str, object]:
     return {"enable_corruption": group.enable_corruption, "terms": cfgs}
 
 
-def _check_root(values: Mapping[str, object]) -> None:
-    known = ["schema_version", "task", "algo", "sim", "device", "train", "env", *_ORDER, "ppo"]
+def _learner_from_plain(declared: LearnerSettings, value: object, algo: str) -> LearnerSettings:
+    if isinstance(declared, PpoSettings):
+        return settings_from_plain(PpoSettings, value, algo)
+    learner: LearnerSettings = from_plain(type(declared), declared, value, algo)
+    return learner
+
+
+def _check_root(values: Mapping[str, object], algo: str, runtime: RuntimeSettings | None) -> None:
+    known = ["schema_version", "task", "algo", "sim", "device", "train", "env", *_ORDER, algo]
+    known += [] if runtime is None else [RUNTIME]
     for name in values:
         if name not in known:
             raise ConfigurationError(unknown_name("key", str(name), known))

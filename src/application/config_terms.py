@@ -21,6 +21,8 @@ def term_to_plain(cfg: TermCfg, path: str) -> dict[str, object]:
 def term_from_plain(cfg: TermCfg, value: object, path: str) -> TermCfg:
     """Return ``cfg`` with the settings and parameters of ``value``.
 
+    A parameter with a default may be absent and is then as declared: runs saved before it existed stay readable.
+
     Raises:
         ConfigurationError: A missing or unknown key, or a value of another type; names its path.
     """
@@ -31,11 +33,13 @@ def term_from_plain(cfg: TermCfg, value: object, path: str) -> TermCfg:
         name: from_plain(hints[name], getattr(cfg, name), plain[name], f"{path}.{name}") for name in term_fields(cfg)
     }
     declared, given = full_params(cfg), mapping(plain["params"], f"{path}.params")
-    exact_keys(declared, given, f"{path}.params")
+    exact_keys(declared, given, f"{path}.params", optional=_defaults(cfg.func))
     hints = parameter_hints(cfg.func)
     changes["params"] = {
-        name: from_plain(hints.get(name, Any), declared[name], given[name], f"{path}.params.{name}")
-        for name in declared
+        name: from_plain(hints.get(name, Any), default, given[name], f"{path}.params.{name}")
+        if name in given
+        else default
+        for name, default in declared.items()
     }
     return dataclasses.replace(cfg, **changes)
 
@@ -47,13 +51,8 @@ def term_fields(cfg: TermCfg) -> list[str]:
 
 def full_params(cfg: TermCfg) -> dict[str, Any]:
     """Return a term's parameters with the defaults of its function, and every axis of a table of ranges."""
-    target = cfg.func.__init__ if inspect.isclass(cfg.func) else cfg.func
-    defaults = {
-        name: parameter.default
-        for name, parameter in inspect.signature(target).parameters.items()
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and parameter.default is not inspect.Parameter.empty
-    }
     hints = parameter_hints(cfg.func)
+    defaults = _defaults(cfg.func)
     params = {**cfg.params, **{name: default for name, default in defaults.items() if name not in cfg.params}}
     return {name: _all_axes(hints.get(name), value) for name, value in params.items()}
 
@@ -62,6 +61,16 @@ def parameter_hints(func: Callable[..., Any]) -> dict[str, Any]:
     """Return the annotations of a term's function, or of its class's constructor."""
     target = func.__init__ if inspect.isclass(func) else func
     return typing.get_type_hints(target, include_extras=True)
+
+
+def _defaults(func: Callable[..., Any]) -> dict[str, Any]:
+    """Return the parameters that a term's function has a value for."""
+    target = func.__init__ if inspect.isclass(func) else func
+    return {
+        name: parameter.default
+        for name, parameter in inspect.signature(target).parameters.items()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and parameter.default is not inspect.Parameter.empty
+    }
 
 
 def _all_axes(hint: Any, value: Any) -> Any:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from application.planning import LATER_ALGORITHMS, Surroundings, resolve_device
+from application.planning import AUTO, LATER_ALGORITHMS, OFF_POLICY_ALGORITHMS, Surroundings, learner_device
 from application.system import Device, Processors, SystemProbe
-from domain.errors import ConfigurationError
+from domain.errors import ConfigurationError, DeviceError
 from domain.physics import Capabilities, Execution
 
 State = Literal["ok", "missing", "note"]
@@ -62,7 +62,7 @@ def diagnose(
             "devices": [*_devices(devices, probe.processors()), *_absent_devices(devices)],
             "simulators": _simulators(around.simulators, probe.versions(list(engines.values())), engines),
             "rendering": [_rendering(choose_display)],
-            "algorithms": _algorithms(around, probe.processors()),
+            "algorithms": _algorithms(around, probe),
         }
     )
 
@@ -129,10 +129,26 @@ def _rendering(choose_display: Callable[[], str]) -> Verdict:
         return Verdict(subject="opengl", state="note", detail=f"no videos: {what}", remedy=remedy)
 
 
-def _algorithms(around: Surroundings, processors: Processors) -> list[Verdict]:
+def _algorithms(around: Surroundings, probe: SystemProbe) -> list[Verdict]:
     here = sorted({algo for entry in around.tasks.values() for algo in entry.algorithms})
-    device = resolve_device("auto", around)
-    learner = f"learner on {device}, MuJoCo on {processors.usable} CPU thread{'s' if processors.usable != 1 else ''}"
-    found = [Verdict(subject=algo, state="ok", detail=learner) for algo in here]
     later = [algo for algo in LATER_ALGORITHMS if algo not in here]
-    return [*found, *(Verdict(subject=algo, state="note", detail="not in this version") for algo in later)]
+    return [
+        *(_algorithm(algo, around, probe) for algo in here),
+        *(Verdict(subject=algo, state="note", detail="not in this version") for algo in later),
+    ]
+
+
+def _algorithm(algo: str, around: Surroundings, probe: SystemProbe) -> Verdict:
+    """Return the verdict that training would meet."""
+    try:
+        device = learner_device(algo, AUTO, around)
+    except DeviceError as error:
+        what, _, remedy = str(error).rpartition(": ")
+        return Verdict(subject=algo, state="note", detail=what, remedy=remedy)
+    usable = probe.processors().usable
+    detail = f"learner on {device}, MuJoCo on {usable} CPU thread{'s' if usable != 1 else ''}"
+    if algo in OFF_POLICY_ALGORITHMS:
+        free = {"device": probe.free_memory(device), "shared": probe.shared_memory()}
+        found = [f"{size / _GIB:.1f} GiB of {kind} memory" for kind, size in free.items() if size is not None]
+        detail += f"; free: {', '.join(found)}" if found else ""
+    return Verdict(subject=algo, state="ok", detail=detail)

@@ -4,6 +4,7 @@ import copy
 import difflib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from application.removed_options import refuse_removed
 from application.value_syntax import parse_value
 from domain.errors import ConfigurationError
 
@@ -14,13 +15,6 @@ FIXED = {
     "device": "use --device",
     "schema_version": "it belongs to this version of unilab",
 }
-REMOVED = {
-    "num_gpus": "one run learns on one device; PPO takes several through RSL-RL's own launch",
-    "replay_pipeline": "there is one replay path, on the learner's device",
-    "sync_mode": "there is one timing contract between collector and learner",
-    "sync_collection": "there is one timing contract between collector and learner",
-}
-"""Options of other products that must fail instead of being ignored, by the last part of their key."""
 SHOWN_KEYS = 12
 
 
@@ -43,6 +37,7 @@ def apply_overrides(
     for override in overrides:
         key, equals, text = override.partition("=")
         key = key.strip()
+        refuse_removed(key)
         if not equals or not key:
             raise ConfigurationError(f"'{override}' sets nothing: write key=value, e.g. train.num_envs=64")
         if key in seen:
@@ -99,8 +94,6 @@ def _locate(values: dict[str, object], key: str) -> tuple[dict[str, object], str
 
 def _unknown(values: Mapping[str, object], key: str) -> ConfigurationError:
     last = key.rpartition(".")[2]
-    if last in REMOVED:
-        return ConfigurationError(f"{key} does not exist here: {REMOVED[last]}")
     known = list(leaf_paths(values))
     near = [path for path in known if path.endswith(f".{key}")] or difflib.get_close_matches(
         key, known, n=1, cutoff=0.5

@@ -10,13 +10,17 @@ from application.config import Choices, ResolvedConfig, from_values, replaceable
 from application.config_checks import terms
 from application.config_values import show
 from application.overrides import apply_overrides
+from application.removed_options import refuse_removed, refuse_removed_keys
 from application.robots.scene import SceneModel
-from application.tasks.task import TaskEntry
+from application.settings import PpoSettings
+from application.tasks.task import Task, TaskEntry
 from domain.errors import CapabilityError, ConfigurationError, DeviceError, unknown_name
 from domain.physics import Capabilities
 
-LATER_ALGORITHMS = ("appo", "flashsac", "sac", "td3")
+LATER_ALGORITHMS = ("appo",)
 """Known names that this version does not train with."""
+OFF_POLICY_ALGORITHMS = ("flashsac", "sac", "td3")
+"""Those that learn from a replay, which lies on the learner's device."""
 MULTI_RANK_ALGORITHMS = ("ppo",)
 AUTO = "auto"
 
@@ -45,6 +49,8 @@ class Request:
     overrides: Sequence[str] = ()
     saved: Mapping[str, object] | None = None
     """Values of an earlier run to start from, instead of the declaration's."""
+    learns: bool = False
+    """Whether the algorithm is to learn; playing its policy asks less of a machine."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,13 +70,17 @@ def make_plan(request: Request, around: Surroundings) -> Plan:
     Raises:
         ConfigurationError: An unknown name, key or impossible value.
         CapabilityError: The simulator lacks something that the task needs; names both.
-        DeviceError: The device is unknown or absent; lists those that are there.
+        DeviceError: The device is unknown or absent, or the algorithm cannot learn on it; lists what can be done.
     """
     entry = known_task(request.task, around.tasks)
     _check_algorithm(request.algo, entry, around.world_size)
     if request.sim not in around.simulators:
         raise ConfigurationError(unknown_name("simulator", request.sim, around.simulators))
-    device = resolve_device(request.device, around)
+    _refuse_removed(request)
+    if request.learns:
+        device = learner_device(request.algo, request.device, around)
+    else:
+        device = resolve_device(request.device, around)
     choices = Choices(algo=request.algo, sim=request.sim, device=device)
     declared = entry.build(request.algo)
     values = to_values(declared, choices)
@@ -79,6 +89,8 @@ def make_plan(request: Request, around: Surroundings) -> Plan:
     overrides = [*(f"{path}={show(value)}" for path, value in request.settings.items()), *request.overrides]
     values = apply_overrides(values, overrides, replaceable=replaceable_paths(declared))
     config = from_values(entry, values)
+    if request.learns:
+        check_replay(config.task)
     scene = config.task.scene(config.task.env.sim_dt)
     check_capabilities(config, scene, around.simulators[request.sim])
     return Plan(config=config, scene=scene, device=torch.device(device), world_size=around.world_size)
@@ -121,6 +133,49 @@ def resolve_device(name: str, around: Surroundings) -> str:
     if name not in around.devices:
         raise DeviceError(f"device '{name}' is not on this machine: use {', '.join((AUTO, *around.devices))}")
     return name
+
+
+def learner_device(algo: str, name: str, around: Surroundings) -> str:
+    """Return ``name`` as the device that ``algo`` learns on; off-policy, ``auto`` takes CUDA (or ROCm), else MPS.
+
+    Raises:
+        DeviceError: No such device, or an off-policy algorithm was to learn on something else than one GPU; one line
+            with the reason and what can be done instead.
+    """
+    if algo not in OFF_POLICY_ALGORITHMS:
+        return resolve_device(name, around)
+    # Torch gives devices of ROCm the name of CUDA.
+    fitting = [device for device in around.devices if device.partition(":")[0] in ("cuda", "mps")]
+    chosen = [d for d in fitting if name in (AUTO, d) or (name == "cuda" and d.startswith("cuda"))]
+    if chosen:
+        return min(chosen)
+    there = f"'{name}' is none of those here" if fitting else "Torch sees none here"
+    instead = f"use --device {' or '.join(fitting)}" if fitting else "use --algo ppo, which trains on this CPU"
+    raise DeviceError(
+        f"algorithm '{algo}' learns on exactly one GPU (CUDA, ROCm or MPS), where its replay, policy and updates stay, "
+        f"and {there}; 'unilab eval' plays its policies on any machine: {instead}"
+    )
+
+
+def check_replay(task: Task) -> None:
+    """Refuse an off-policy task whose replay cannot take in one env step of all its environments.
+
+    Raises:
+        ConfigurationError: Names both numbers.
+    """
+    learner, envs = task.learner, task.train.num_envs
+    if not isinstance(learner, PpoSettings) and envs > learner.replay_rows:
+        raise ConfigurationError(
+            f"train.num_envs is {envs}, above {learner.kind}.replay_rows ({learner.replay_rows}), which would not hold "
+            "one step of all of them: lower it, or keep more rows"
+        )
+
+
+def _refuse_removed(request: Request) -> None:
+    """Refuse options that do not exist here before anything else is said about the request."""
+    for override in request.overrides:
+        refuse_removed(override.partition("=")[0].strip())
+    refuse_removed_keys(request.saved or {})
 
 
 def check_capabilities(config: ResolvedConfig, scene: SceneModel, capabilities: Capabilities) -> None:

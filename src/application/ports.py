@@ -12,6 +12,7 @@ from application.robots.scene import SceneModel
 from domain.env import StepResult
 from domain.physics import Capabilities, PhysicsBackend
 from domain.replay.slots import ChunkHeader, Slots
+from domain.timing import TickTrace
 
 Payload = dict[str, object]
 """What a checkpoint holds: tensors, numbers, text, and lists and dicts of them; no other objects."""
@@ -166,6 +167,18 @@ class MetricSink(Protocol):
 
     def write(self, iteration: int, metrics: Mapping[str, float]) -> None:
         """Record the scalars of a finished iteration, counted from 1."""
+        ...
+
+    def close(self) -> None:
+        """Flush and finish."""
+        ...
+
+
+class TraceSink(Protocol):
+    """Takes the timing trace of an off-policy run."""
+
+    def write(self, tick: TickTrace) -> None:
+        """Record a finished tick."""
         ...
 
     def close(self) -> None:

@@ -21,12 +21,38 @@ class TrainSettings(Settings):
 
     num_envs: Annotated[int, Field(gt=0, le=1 << 20)]
     iterations: PositiveInt
-    """Rollouts and updates."""
+    """Rollouts and updates; off-policy, env steps of all environments and the updates after each."""
     seed: Annotated[int, Field(ge=0)] = 1
     save_interval: PositiveInt = 50
     """Iterations between two checkpoints; the last iteration is always saved."""
     cpu_ids: tuple[Annotated[int, Field(ge=0)], ...] | None = None
     """CPUs for physics threads; None takes the process's own affinity."""
+
+
+class RuntimeSettings(Settings):
+    """How off-policy training runs on this machine; it changes no more of what is learnt than rounding.
+
+    ``precision``, ``compile``, ``graph`` and ``fused_kernels`` are for CUDA devices; others run plain Torch in float32.
+    """
+
+    start_timeout_s: PositiveFloat = 180.0
+    """How long the collector process may take until its environment is built and reset."""
+    tick_timeout_s: PositiveFloat = 60.0
+    """How long one side waits for the other in a tick, before training ends with an error."""
+    log_interval: PositiveInt = 20
+    """Iterations between two reports."""
+    trace: bool = True
+    """Whether the phases of each tick are recorded, so that their order can be checked."""
+    checksums: bool = False
+    """Whether each chunk carries a checksum that is compared on arrival; for finding faults."""
+    precision: Literal["bfloat16", "float32"] = "bfloat16"
+    """Of the networks' arithmetic in updates; parameters, returns and distributions are always float32."""
+    compile: bool = False
+    """Whether Torch compiles the losses: updates that may be faster, after minutes of waiting."""
+    graph: bool = True
+    """Whether a cycle of updates is captured once and replayed."""
+    fused_kernels: bool = True
+    """Whether costly operations run as Triton kernels."""
 
 
 class PpoSettings(Settings):

@@ -51,6 +51,14 @@ class SystemProbe(Protocol):
         """Return Torch's devices, the CPU first."""
         ...
 
+    def free_memory(self, device: str) -> int | None:
+        """Return the bytes that are free on a device; None where that is not known."""
+        ...
+
+    def shared_memory(self) -> int | None:
+        """Return the bytes that are free for memory shared by processes; None where nothing limits it."""
+        ...
+
     def processors(self) -> Processors:
         """Return how many CPUs there are and how many are usable."""
         ...

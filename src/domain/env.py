@@ -143,12 +143,16 @@ class ManagerBasedRlEnv(Stateful):
         """Where every tensor of the environment lives."""
         return self._backend.device
 
-    def reset(self, mask: Tensor | None = None, *, seed: int | None = None) -> dict[str, Tensor]:
+    def reset(
+        self, mask: Tensor | None = None, *, seed: int | None = None, stagger: bool = False
+    ) -> dict[str, Tensor]:
         """Start new episodes and return the observations of all rows by group, (num_envs, width).
 
         Args:
             mask: (num_envs,) bool; None means all rows. An empty mask changes nothing and draws nothing.
             seed: Start the random stream anew first; start-up randomisation stays as it was drawn.
+            stagger: Start at random ages as the first reset does, where the configuration says so: for a run that
+                goes on with fresh episodes, which would else time out together.
 
         Raises:
             ConfigurationError: ``mask`` has another shape or type, or is partial at the first reset.
@@ -165,9 +169,10 @@ class ManagerBasedRlEnv(Stateful):
             self.recorders.pre_reset(rows)
         self._has_reset = True
         self._reset_rows(rows)
-        if first and self.cfg.stagger_episodes:
+        if (first or stagger) and self.cfg.stagger_episodes:
             ages = self._stagger.uniform()[:, 0] * self.cfg.max_episode_length
-            self.view.episode_length.copy_(ages.to(torch.int64).clamp(max=self.cfg.max_episode_length - 1))
+            ages = ages.to(torch.int64).clamp(max=self.cfg.max_episode_length - 1)
+            self.view.episode_length.copy_(torch.where(rows, ages, self.view.episode_length))
         self.view.writes.commit()
         observations = self._renew(self.observations.current)
         self.recorders.post_reset(rows)

@@ -1,17 +1,44 @@
 """What every command that builds an environment shares: the container, the surroundings and the environment itself."""
 
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
+from application.config import ResolvedConfig
 from application.config_values import from_plain
 from application.planning import Plan, Surroundings
 from application.ports import Simulator
+from application.robots.scene import SceneModel
 from domain.env import EnvCfg, ManagerBasedRlEnv
 from domain.errors import DeviceError
+from domain.replay.layout import RowLayout, layout_of
 from domain.rng import derive_seed
 from entrypoints.container import Container
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvFacts:
+    """What only a built environment knows of itself."""
+
+    widths: Mapping[str, int]
+    """Columns of each observation group."""
+    action_low: tuple[float, ...]
+    """Least raw action of each column that a bounded policy gives."""
+    action_high: tuple[float, ...]
+
+    @property
+    def layout(self) -> RowLayout:
+        """Of a replay row. Raises ConfigurationError for a task without the group ``actor``."""
+        return layout_of(self.widths, len(self.action_low))
+
+
+def facts_of(env: ManagerBasedRlEnv) -> EnvFacts:
+    """Return the facts of an environment."""
+    low, high = env.actions.bounds
+    return EnvFacts(widths=env.observations.widths, action_low=low, action_high=high)
 
 
 def make_container(runs_dir: Path) -> Container:
@@ -50,12 +77,30 @@ def build_env(container: Container, plan: Plan, cfg: EnvCfg) -> ManagerBasedRlEn
     Raises:
         ConfigurationError: A term or the simulator refuses its settings.
     """
+    return build_planned_env(container, plan.config, plan.scene, cfg, log_dir=None)
+
+
+def build_planned_env(
+    container: Container, config: ResolvedConfig, scene: SceneModel, cfg: EnvCfg, *, log_dir: Path | None
+) -> ManagerBasedRlEnv:
+    """Build an environment for a configuration that planning has accepted, on one Torch thread.
+
+    Args:
+        container: Knows the simulators.
+        config: Gives the simulator, the number of envs, their CPUs and the seed.
+        scene: What is simulated.
+        cfg: The environment's own part, which may differ from the configuration's.
+        log_dir: Folder for the engine's messages; None drops them.
+
+    Raises:
+        ConfigurationError: A term or the simulator refuses its settings.
+    """
     # Terms are small operations beside the physics threads: a second Torch thread only takes a CPU from those. A fixed
     # number also keeps the order of sums, so the same seed gives the same bits on any machine.
     torch.set_num_threads(1)
-    train = plan.config.task.train
-    backend = simulator(container, plan.config.choices.sim).build(
-        plan.scene, train.num_envs, cpu_ids=train.cpu_ids, log_dir=None
+    train = config.task.train
+    backend = simulator(container, config.choices.sim).build(
+        scene, train.num_envs, cpu_ids=train.cpu_ids, log_dir=log_dir
     )
     rank = _launched("RANK", 0, lowest=0)
     seed = derive_seed(train.seed, f"rank/{rank}") if rank else train.seed

@@ -12,11 +12,32 @@ import torch
 from dependency_injector import containers, providers
 from torch import Tensor
 
-from application.ports import CheckpointStore, MetricSink, OnPolicyLearner, Policy, Recorder, Run, RunStore, Simulator
+from application.ports import (
+    CheckpointStore,
+    Collector,
+    MetricSink,
+    OnPolicyLearner,
+    Policy,
+    Recorder,
+    Run,
+    RunStore,
+    Simulator,
+    TraceSink,
+)
 from application.robots.scene import SceneModel
+from application.settings import PpoSettings
 from application.system import SystemProbe
 from application.tasks.task import Task
+from application.trace import TRACE, TraceSource
+from domain.env import ManagerBasedRlEnv
+from domain.learning.config import ExecutionCfg, FlashSacCfg, SacCfg, Td3Cfg
+from domain.learning.kernels import Kernels
+from domain.learning.learner import Learner, LearnerPlan
 from domain.physics import Capabilities, PhysicsBackend
+from domain.replay.batch import TransitionBatch
+from domain.replay.slots import SlotPlan
+from domain.timing import TraceHeader
+from domain.transfer import Transfer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +49,32 @@ class LearnerJob:
     """An example, (num_envs, width) by group, on the environment's device."""
     action_dim: int
     device: torch.device
+
+
+@dataclass(frozen=True, kw_only=True)
+class OffPolicyJob:
+    """What an off-policy learner is built for."""
+
+    task: Task
+    plan: LearnerPlan
+    batches: tuple[TransitionBatch, TransitionBatch]
+    execution: ExecutionCfg
+    fused: bool
+    """Whether costly operations run as Triton kernels."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectorJob:
+    """What a collector process is started with."""
+
+    builder: Callable[[], ManagerBasedRlEnv]
+    """Can be pickled."""
+    slots: SlotPlan
+    state: Mapping[str, Tensor] | None
+    """Of the environment to continue from."""
+    checksums: bool
+    interrupted: Callable[[], bool]
+    """Asked while the process starts."""
 
 
 class MujocoSimulator:
@@ -77,6 +124,12 @@ def _metrics_file(run: Run) -> MetricSink:
     return JsonlSink(run.path / "metrics.jsonl")
 
 
+def _trace_source(run: Run) -> TraceSource:
+    from adapters.metrics.trace_file import TraceFileReader
+
+    return TraceFileReader(run.path / TRACE)
+
+
 def _console_sink(total: int) -> MetricSink:
     from adapters.metrics.console import ConsoleSink, LastingConsole
 
@@ -114,14 +167,73 @@ def _system() -> SystemProbe:
 def _ppo(job: LearnerJob) -> OnPolicyLearner:
     from adapters.rsl_rl.ppo import RslRlPpo
 
-    task = job.task
-    return RslRlPpo(task.ppo, job.observations, job.action_dim, device=job.device, seed=task.train.seed)
+    settings, seed = job.task.learner_as(PpoSettings), job.task.train.seed
+    return RslRlPpo(settings, job.observations, job.action_dim, device=job.device, seed=seed)
 
 
 def _ppo_policy(job: LearnerJob, state: Mapping[str, object]) -> Policy:
     from adapters.rsl_rl.actor_critic import load_policy
 
     return load_policy(state, job.observations, job.action_dim, device=job.device)
+
+
+def _kernels(job: OffPolicyJob) -> Kernels | None:
+    if not job.fused:
+        return None
+    from adapters.triton_kernels.kernels import TritonKernels
+
+    return TritonKernels()
+
+
+def _sac(job: OffPolicyJob) -> Learner:
+    from domain.learning.sac import SacLearner
+
+    return SacLearner(job.task.learner_as(SacCfg), job.plan, job.batches, job.execution, _kernels(job))
+
+
+def _td3(job: OffPolicyJob) -> Learner:
+    from domain.learning.td3 import Td3Learner
+
+    return Td3Learner(job.task.learner_as(Td3Cfg), job.plan, job.batches, job.execution, _kernels(job))
+
+
+def _flashsac(job: OffPolicyJob) -> Learner:
+    from domain.learning.flashsac import FlashSacLearner
+
+    return FlashSacLearner(job.task.learner_as(FlashSacCfg), job.plan, job.batches, job.execution, _kernels(job))
+
+
+def _cuda_transfer(device: torch.device, graphs: bool) -> Transfer:
+    from adapters.devices.cuda import CudaTransfer
+
+    return CudaTransfer(device, graphs=graphs)
+
+
+def _mps_transfer(device: torch.device, graphs: bool) -> Transfer:
+    from adapters.devices.mps import MpsTransfer
+
+    return MpsTransfer(device)
+
+
+def _collector(job: CollectorJob) -> Collector:
+    from adapters.collector.process import CollectorProcess
+
+    return CollectorProcess(
+        job.builder, job.slots, state=job.state, checksums=job.checksums, interrupted=job.interrupted
+    )
+
+
+def _trace_file(run: Run, header: TraceHeader) -> TraceSink:
+    from adapters.metrics.trace_file import TraceFile
+
+    return TraceFile(run.path / TRACE, header)
+
+
+def _off_policy_policy(job: LearnerJob, state: Mapping[str, object]) -> Policy:
+    from domain.learning.saved_actor import saved_policy
+
+    learner, _ = job.task.off_policy
+    return saved_policy(learner, state, job.observations, job.action_dim, job.device)
 
 
 class Container(containers.DeclarativeContainer):
@@ -136,10 +248,23 @@ class Container(containers.DeclarativeContainer):
     run_store = providers.Singleton(_run_store, config.runs_dir)
     checkpoint_store = providers.Singleton(_checkpoint_store)
     metrics_file = providers.Factory(_metrics_file)
+    trace_source = providers.Factory(_trace_source)
     console_sink = providers.Factory(_console_sink)
     trackers = providers.Aggregate(none=providers.Factory(_no_tracker), tensorboard=providers.Factory(_tensorboard))
     recorder = providers.Singleton(_recorder)
     choose_display = providers.Singleton(_choose_display)
     system = providers.Singleton(_system)
     learners = providers.Aggregate(ppo=providers.Factory(_ppo))
-    policies = providers.Aggregate(ppo=providers.Factory(_ppo_policy))
+    off_policy_learners = providers.Aggregate(
+        sac=providers.Factory(_sac), td3=providers.Factory(_td3), flashsac=providers.Factory(_flashsac)
+    )
+    transfers = providers.Aggregate(cuda=providers.Factory(_cuda_transfer), mps=providers.Factory(_mps_transfer))
+    """By the type of the learner's device; there is none for a CPU."""
+    collector = providers.Factory(_collector)
+    trace_file = providers.Factory(_trace_file)
+    policies = providers.Aggregate(
+        ppo=providers.Factory(_ppo_policy),
+        sac=providers.Factory(_off_policy_policy),
+        td3=providers.Factory(_off_policy_policy),
+        flashsac=providers.Factory(_off_policy_policy),
+    )

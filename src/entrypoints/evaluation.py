@@ -10,9 +10,9 @@ from pathlib import Path
 import torch
 
 from application.evaluate import Evaluation, evaluate, random_policy, zero_policy
-from application.onpolicy import check_origin, saved_learner
 from application.planning import AUTO, Plan, Request, make_plan
 from application.ports import Policy, Run, RunStore
+from application.training import check_origin, saved_learner
 from domain.env import ManagerBasedRlEnv
 from domain.errors import ConfigurationError, DataError
 from domain.rng import derive_seed

@@ -5,7 +5,11 @@ from dataclasses import dataclass, field
 
 import torch
 
-from application.onpolicy import (
+from application.onpolicy import train_on_policy
+from application.planning import AUTO, OFF_POLICY_ALGORITHMS, Plan, Request, make_plan
+from application.ports import MetricSink, OnPolicyLearner, Payload, Run, RunStore
+from application.system import environment_record
+from application.training import (
     StopFlag,
     TrainOutput,
     TrainPlan,
@@ -13,14 +17,10 @@ from application.onpolicy import (
     check_origin,
     saved_env,
     saved_learner,
-    train_on_policy,
 )
-from application.planning import AUTO, Plan, Request, make_plan
-from application.ports import MetricSink, OnPolicyLearner, Payload, Run, RunStore
-from application.system import environment_record
 from domain.env import ManagerBasedRlEnv
 from domain.errors import ConfigurationError, unknown_name
-from entrypoints.composition import build_env, look_around, saved_text, simulator
+from entrypoints.composition import EnvFacts, build_env, facts_of, look_around, saved_text, simulator
 from entrypoints.container import Container, LearnerJob
 
 DEFAULT_ALGO = "ppo"
@@ -60,7 +60,7 @@ class TrainJob:
 class Reports:
     """How training speaks to the user; called by the rank that writes the run only."""
 
-    started: Callable[[Run, ManagerBasedRlEnv], None]
+    started: Callable[[Run, EnvFacts], None]
     warn: Callable[[str], None]
 
 
@@ -84,6 +84,7 @@ def plan_training(container: Container, options: TrainOptions) -> TrainJob:
         device=AUTO if options.device is None else options.device,
         settings=options.settings,
         overrides=options.overrides,
+        learns=True,
     )
     plan = make_plan(request, look_around(container))
     name = f"seed{plan.config.task.train.seed}" if options.run_name is None else options.run_name
@@ -113,6 +114,7 @@ def _plan_resume(container: Container, options: TrainOptions, reference: str) ->
         device=names["device"] if options.device is None else options.device,
         settings=options.settings,
         saved=saved,
+        learns=True,
     )
     plan = make_plan(request, look_around(container))
     payload = container.checkpoint_store().load(store.newest_checkpoint(run), torch.device("cpu"))
@@ -142,6 +144,8 @@ def run_training(
         KeyboardInterrupt: ``stop`` was requested before the first iteration; nothing has been written.
     """
     plan, choices = job.plan, job.plan.config.choices
+    if choices.algo in OFF_POLICY_ALGORITHMS:
+        return _run_off_policy(container, job, stop, reports)
     env = build_env(container, plan, plan.config.task.env)
     try:
         learner: OnPolicyLearner = container.learners(choices.algo, _learner_job(plan, env))
@@ -156,29 +160,53 @@ def run_training(
         run = _open_run(container, job) if learner.writes_run else None
         if run is not None:
             simulator(container, choices.sim).log_to(run.path)
-            reports.started(run, env)
-        train = plan.config.task.train
+            reports.started(run, facts_of(env))
         summary = train_on_policy(
             env,
             learner,
-            TrainPlan(
-                task=plan.config.task.name,
-                algo=choices.algo,
-                iterations=train.iterations,
-                save_interval=train.save_interval,
-            ),
-            TrainOutput(
-                run=run,
-                checkpoints=container.checkpoint_store(),
-                sinks=_sinks(container, job, run),
-                warn=reports.warn,
-            ),
+            _train_plan(plan),
+            _output(container, job, run, reports),
             resume_from=job.payload,
             stop=stop,
         )
         return run, summary
     finally:
         env.close()
+
+
+def _run_off_policy(
+    container: Container, job: TrainJob, stop: StopFlag, reports: Reports
+) -> tuple[Run | None, TrainSummary]:
+    # Imported late: learners and their runtime are not needed by other algorithms.
+    from entrypoints.off_policy import OffPolicyRun, run_off_policy
+
+    def open_run(facts: EnvFacts) -> tuple[Run, TrainOutput]:
+        run = _open_run(container, job)
+        reports.started(run, facts)
+        return run, _output(container, job, run, reports)
+
+    parts = OffPolicyRun(plan=job.plan, train=_train_plan(job.plan), payload=job.payload, stop=stop, open_run=open_run)
+    return run_off_policy(container, parts)
+
+
+def _train_plan(plan: Plan) -> TrainPlan:
+    task = plan.config.task
+    return TrainPlan(
+        task=task.name,
+        algo=plan.config.choices.algo,
+        iterations=task.train.iterations,
+        save_interval=task.train.save_interval,
+        log_interval=1 if task.runtime is None else task.runtime.log_interval,
+    )
+
+
+def _output(container: Container, job: TrainJob, run: Run | None, reports: Reports) -> TrainOutput:
+    return TrainOutput(
+        run=run,
+        checkpoints=container.checkpoint_store(),
+        sinks=_sinks(container, job, run),
+        warn=reports.warn,
+    )
 
 
 def _learner_job(plan: Plan, env: ManagerBasedRlEnv) -> LearnerJob:

@@ -1,6 +1,7 @@
 """A configuration as plain data and back, and every way in which a user's values can be wrong."""
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,9 +11,12 @@ from hypothesis import strategies as st
 
 from application.config import Choices, from_values, replaceable_paths, to_values
 from application.overrides import apply_overrides, leaf_paths
+from application.settings import RuntimeSettings
+from application.tasks.cartpole import SWINGUP
 from application.tasks.registry import TASKS
 from application.tasks.task import TaskEntry
 from domain.errors import ConfigurationError
+from domain.learning.config import SacCfg
 from domain.managers.buffers import DelayCfg
 from domain.managers.noise import GaussianNoise
 from tests.support.many_options import MANY_OPTIONS
@@ -30,14 +34,19 @@ def with_set(*overrides: str) -> Any:
     return from_values(MANY_OPTIONS, apply_overrides(plain(), overrides, replaceable=paths)).task
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
-def test_values_survive_yaml_and_the_way_back(entry: TaskEntry) -> None:
-    values = plain(entry)
+@pytest.mark.parametrize(
+    ("entry", "algo"),
+    [(entry, algo) for entry in ENTRIES for algo in entry.algorithms],
+    ids=lambda given: given if isinstance(given, str) else given.name,
+)
+def test_values_survive_yaml_and_the_way_back(entry: TaskEntry, algo: str) -> None:
+    values = to_values(entry.build(algo), replace(CHOICES, algo=algo))
 
     saved = yaml.safe_load(yaml.safe_dump(values, sort_keys=False))
 
     assert saved == values
     assert from_values(entry, saved).values == values
+    assert from_values(entry, saved).task.learner == entry.build(algo).learner
 
 
 def test_a_resolved_task_keeps_functions_and_declared_types() -> None:
@@ -226,3 +235,97 @@ def test_a_missing_key_is_named(path: str, message: str) -> None:
 def test_a_wrong_root_is_refused(key: str, value: object, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         from_values(MANY_OPTIONS, {**plain(), key: value})
+
+
+SAC = to_values(SWINGUP.build("sac"), replace(CHOICES, algo="sac"))
+
+
+def test_the_learner_s_section_has_the_algorithm_s_name_and_off_policy_ones_a_runtime() -> None:
+    sections = {"train", "env", "actions", "rewards"}
+
+    assert SAC.keys() >= sections | {"sac", "runtime"}
+    assert "ppo" not in SAC
+    assert plain().keys() >= sections | {"ppo"}
+    assert "runtime" not in plain()
+
+
+def test_off_policy_values_take_effect() -> None:
+    values = apply_overrides(SAC, ["sac.actor_hidden=[32]", "sac.gamma=1", "runtime.trace=false"])
+
+    task = from_values(SWINGUP, values).task
+
+    declared = SWINGUP.build("sac").learner_as(SacCfg)
+    assert task.off_policy == (
+        replace(declared, actor_hidden=(32,), gamma=1.0),
+        RuntimeSettings(trace=False),
+    )
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("sac.batch_size='8'", 'sac.batch_size is "8": write the number without quotes'),
+        ("sac.batch_size=8.5", "sac.batch_size is 8.5: give a whole number"),
+        ("sac.batch_size=true", "sac.batch_size is true: give a whole number"),
+        ("sac.batch_size=0", r"sac.batch_size is 0, outside \[1, inf\): give at least 1"),
+        ("sac.batch_size=1000000", r"sac.batch_size is 1000000, above sac.replay_rows \(524288\)"),
+        ("sac.learning_start_rows=1000000", "sac.learning_start_rows is 1000000, above sac.replay_rows"),
+        ("sac.gamma=1.5", r"sac.gamma is 1.5, outside \(0, 1\]"),
+        ("sac.gamma=inf", "sac.gamma is"),
+        ("sac.v_min=7", r"sac.v_min is 7.0, not below sac.v_max \(6.0\)"),
+        ("sac.actor_hidden=[]", r"sac.actor_hidden is \(\): give at least one whole number"),
+        ("sac.actor_hidden=[64, 0]", "sac.actor_hidden is 0, outside"),
+        ("sac.actor_hidden=64", "sac.actor_hidden is 64: give a list"),
+        ("sac.obs_normalization=1", "sac.obs_normalization is 1: give true or false"),
+        ("runtime.precision=float16", 'runtime.precision is "float16": '),
+        ("runtime.log_interval=0", "runtime.log_interval is 0: "),
+        ("runtime.tick_timeout_s='60'", 'runtime.tick_timeout_s is "60": give a number, without quotes'),
+        ("runtime.graph=1", "runtime.graph is 1: "),
+        ("ppo.learning_rate=1", "unknown key 'ppo.learning_rate'"),
+        ("sac.batchsize=1", "unknown key 'sac.batchsize': did you mean 'sac.batch_size'"),
+    ],
+)
+def test_a_wrong_off_policy_value_is_refused_with_its_path(override: str, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message) as caught:
+        from_values(SWINGUP, apply_overrides(SAC, [override]))
+
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sac": {**SAC["sac"], "extra": 1}}, "sac: unknown key 'extra'"),  # type: ignore[dict-item]
+        ({"sac": {}}, "sac.batch_size is missing"),
+        ({"runtime": {}}, "runtime.start_timeout_s is missing"),
+        ({"runtime": [1]}, r"runtime is \[1\]: give a mapping"),
+        ({"ppo": {}}, "unknown key 'ppo'"),
+        ({"algo": "td3"}, "unknown key 'sac'"),
+        ({"training": {"num_gpus": 2}}, "training.num_gpus does not exist here"),
+        ({"train": {**SAC["train"], "sync_mode": "x"}}, "train.sync_mode does not exist here"),  # type: ignore[dict-item]
+    ],
+)
+def test_a_wrong_off_policy_section_is_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        from_values(SWINGUP, {**SAC, **changes})
+
+
+@pytest.mark.parametrize(
+    ("task", "action", "bound"), [("cartpole_swingup", "effort", 1.0), ("go2_flat", "joint_pos", 1.6)]
+)
+def test_a_run_saved_before_a_parameter_existed_takes_what_is_declared(task: str, action: str, bound: float) -> None:
+    values: Any = to_values(TASKS[task].build("ppo"), CHOICES)
+    del values["actions"][action]["params"]["bounds"]
+
+    resolved = from_values(TASKS[task], values)
+
+    assert resolved.task.env.actions[action].params["bounds"] == (-bound, bound)
+
+
+def test_bounds_of_an_action_can_be_set_and_are_checked() -> None:
+    wide = from_values(SWINGUP, apply_overrides(SAC, ["actions.effort.params.bounds=[-2, 3]"]))
+
+    assert wide.task.env.actions["effort"].params["bounds"] == (-2.0, 3.0)
+    for pair, message in (("[1, -1]", "low is above high"), ("[1, 1]", "nothing lies between"), ("[1]", "1 values")):
+        with pytest.raises(ConfigurationError, match=f"actions.effort.params.bounds .*{message}"):
+            from_values(SWINGUP, apply_overrides(SAC, [f"actions.effort.params.bounds={pair}"]))

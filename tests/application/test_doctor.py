@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 
+import pytest
+
 from adapters.mujoco.capabilities import CAPABILITIES
 from application.doctor import Diagnosis, Verdict, diagnose
-from application.planning import Surroundings
+from application.planning import Request, Surroundings, make_plan
 from application.system import Commit, Device, Processors
 from application.tasks.registry import TASKS
-from domain.errors import ConfigurationError
+from domain.errors import ConfigurationError, DeviceError
 
 CPU = Device(name="cpu", description="x86_64", memory_bytes=16 << 30)
 GPU = Device(name="cuda:0", description="H200", memory_bytes=None)
@@ -16,8 +18,11 @@ GPU = Device(name="cuda:0", description="H200", memory_bytes=None)
 class Machine:
     """A SystemProbe with the given devices and without the given packages."""
 
-    def __init__(self, devices: Sequence[Device] = (CPU,), without: Sequence[str] = ()) -> None:
+    def __init__(
+        self, devices: Sequence[Device] = (CPU,), without: Sequence[str] = (), shared: int | None = 1 << 29
+    ) -> None:
         self._devices = devices
+        self._shared = shared
         self._without = without
 
     def versions(self, packages: Sequence[str]) -> dict[str, str | None]:
@@ -28,6 +33,12 @@ class Machine:
 
     def devices(self) -> Sequence[Device]:
         return self._devices
+
+    def free_memory(self, device: str) -> int | None:
+        return 6 << 30 if device == "cuda:0" else None
+
+    def shared_memory(self) -> int | None:
+        return self._shared
 
     def processors(self) -> Processors:
         return Processors(total=8, usable=2)
@@ -93,4 +104,26 @@ def test_a_missing_display_library_takes_videos_away_and_no_more() -> None:
 
 
 def test_algorithms_of_later_versions_are_named() -> None:
-    assert find(diagnosis(Machine()), "algorithms", "flashsac").detail == "not in this version"
+    assert find(diagnosis(Machine()), "algorithms", "appo").detail == "not in this version"
+
+
+@pytest.mark.parametrize("algo", ["sac", "td3", "flashsac"])
+def test_off_policy_algorithms_have_the_verdict_that_training_would_meet(algo: str) -> None:
+    verdict = find(diagnosis(Machine()), "algorithms", algo)
+    around = Surroundings(tasks=TASKS, simulators={"mujoco": CAPABILITIES}, devices=["cpu"])
+
+    with pytest.raises(DeviceError) as caught:
+        make_plan(Request(task="go2_flat", algo=algo, sim="mujoco", learns=True), around)
+    assert (verdict.state, f"{verdict.detail}: {verdict.remedy}") == ("note", str(caught.value))
+
+
+def test_off_policy_algorithms_tell_what_memory_is_free() -> None:
+    mps = Device(name="mps", description="Apple GPU", memory_bytes=None)
+
+    on_cuda = find(diagnosis(Machine(devices=(CPU, GPU))), "algorithms", "sac")
+    on_mps = find(diagnosis(Machine(devices=(CPU, mps), shared=None)), "algorithms", "sac")
+
+    assert on_cuda.detail == (
+        "learner on cuda:0, MuJoCo on 2 CPU threads; free: 6.0 GiB of device memory, 0.5 GiB of shared memory"
+    )
+    assert (on_mps.state, on_mps.detail) == ("ok", "learner on mps, MuJoCo on 2 CPU threads")

@@ -8,7 +8,14 @@ import pytest
 import torch
 
 from adapters.mujoco.capabilities import CAPABILITIES
-from application.planning import Request, Surroundings, fitting_simulators, make_plan, resolve_device
+from application.planning import (
+    Request,
+    Surroundings,
+    fitting_simulators,
+    learner_device,
+    make_plan,
+    resolve_device,
+)
 from application.tasks.registry import TASKS
 from domain.errors import CapabilityError, ConfigurationError, DeviceError
 from tests.support.many_options import MANY_OPTIONS
@@ -49,10 +56,13 @@ def test_saved_values_take_the_place_of_the_declaration() -> None:
     [
         ({"task": "go2_flt"}, "unknown task 'go2_flt': did you mean 'go2_flat'"),
         ({"algo": "pp0"}, "unknown algorithm 'pp0': did you mean 'ppo'"),
-        ({"algo": "sac"}, "algorithm 'sac' is not in this version for task 'go2_flat': use ppo"),
         ({"algo": "appo"}, "algorithm 'appo' is not in this version"),
         ({"sim": "mujoko"}, r"unknown simulator 'mujoko': did you mean 'mujoco'. \(known: mujoco\)"),
         ({"overrides": ["training.num_gpus=2"]}, "training.num_gpus does not exist here"),
+        ({"overrides": ["oops", "sync_mode=x"]}, "sync_mode does not exist here"),
+        ({"saved": {"training": {"num_gpus": 2}}}, "training.num_gpus does not exist here"),
+        ({"algo": "sac", "learns": True, "overrides": ["num_gpus=1"]}, "num_gpus does not exist here"),
+        ({"algo": "sac", "learns": True, "task": "go2"}, "unknown task 'go2'"),
         ({"settings": {"train.num_envs": 0}}, "train.num_envs is 0"),
         ({"settings": {"train.seed": 1}, "overrides": ["train.seed=2"]}, "train.seed is set twice"),
     ],
@@ -115,3 +125,57 @@ def test_several_ranks_are_refused_where_the_algorithm_has_one_device() -> None:
 
     with pytest.raises(ConfigurationError, match="algorithm 'sac' learns on one device and WORLD_SIZE is 2"):
         make_plan(request("many_options", algo="sac"), around)
+
+
+@pytest.mark.parametrize(
+    ("algo", "name", "devices", "found"),
+    [
+        ("ppo", "auto", ["cpu", "mps"], "cpu"),
+        ("sac", "auto", ["cpu", "mps"], "mps"),
+        ("sac", "auto", ["cpu", "cuda:0", "cuda:1"], "cuda:0"),
+        ("td3", "cuda", ["cpu", "cuda:0", "mps"], "cuda:0"),
+        ("td3", "cuda:1", ["cpu", "cuda:0", "cuda:1"], "cuda:1"),
+        ("flashsac", "mps", ["cpu", "mps"], "mps"),
+    ],
+)
+def test_an_off_policy_algorithm_learns_on_one_gpu(algo: str, name: str, devices: list[str], found: str) -> None:
+    assert learner_device(algo, name, surroundings(devices=devices)) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "devices", "message"),
+    [
+        ("auto", ["cpu"], "and Torch sees none here; 'unilab eval' plays its policies on any machine: use --algo ppo"),
+        ("cpu", ["cpu"], "and Torch sees none here"),
+        ("xpu", ["cpu"], "and Torch sees none here"),
+        ("cpu", ["cpu", "cuda:0"], "and 'cpu' is none of those here; .*: use --device cuda:0$"),
+        ("xpu", ["cpu", "mps"], "and 'xpu' is none of those here; .*: use --device mps$"),
+        ("cuda", ["cpu", "mps"], "and 'cuda' is none of those here"),
+        ("cuda:2", ["cpu", "cuda:0", "cuda:1"], "and 'cuda:2' is none of .*: use --device cuda:0 or cuda:1$"),
+    ],
+)
+@pytest.mark.parametrize("algo", ["sac", "td3", "flashsac"])
+def test_another_learner_device_is_refused_with_rule_reason_and_remedy(
+    algo: str, name: str, devices: list[str], message: str
+) -> None:
+    around = surroundings(devices=devices)
+    rule = rf"algorithm '{algo}' learns on exactly one GPU \(CUDA, ROCm or MPS\), where its replay, .* stay, "
+
+    with pytest.raises(DeviceError, match=rule + message) as caught:
+        make_plan(request(algo=algo, device=name, learns=True), around)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_policy_of_an_off_policy_run_plays_on_any_device() -> None:
+    plan = make_plan(request(algo="sac"), surroundings())
+
+    assert plan.device == torch.device("cpu")
+
+
+def test_a_replay_that_does_not_hold_one_step_of_all_environments_is_refused_for_learning_only() -> None:
+    around = surroundings(devices=["cpu", "cuda:0"])
+    small = ["sac.replay_rows=1000", "sac.batch_size=8", "sac.learning_start_rows=8"]
+
+    make_plan(request(algo="sac", overrides=small), around)
+    with pytest.raises(ConfigurationError, match=r"train.num_envs is 1024, above sac.replay_rows \(1000\)"):
+        make_plan(request(algo="sac", overrides=small, learns=True), around)

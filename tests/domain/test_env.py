@@ -185,6 +185,20 @@ def test_staggered_episodes_spread_the_first_time_outs() -> None:
     assert set(ends_at[False]) == {50}
 
 
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_run_that_goes_on_with_fresh_episodes_staggers_them_again(declared: bool) -> None:
+    env = make_env(64, stagger_episodes=declared, terminations=LIMIT, episode_length_s=1.0)
+    step(env, 50)
+    env.reset(stagger=True)
+    ages = env.view.episode_length.clone()
+    assert (len(set(ages.tolist())) > 20) == declared
+    only_first = torch.arange(64) == 0
+    env.reset(only_first, stagger=True)
+    assert torch.equal(env.view.episode_length[1:], ages[1:])
+    env.reset()
+    assert (env.view.episode_length == 0).all()
+
+
 def test_episode_means_by_hand() -> None:
     env = make_env(
         rewards={"one": reward(one, 3.0), "age": reward(age, 1.0)},

@@ -69,18 +69,23 @@ def test_stores_sinks_and_probes_build(container: Container, tmp_path: Path) -> 
 def test_no_provider_is_left_out_of_these_tests() -> None:
     assert set(Container.providers) == {
         "checkpoint_store",
+        "collector",
         "choose_display",
         "config",
         "console_sink",
         "engines",
         "learners",
         "metrics_file",
+        "off_policy_learners",
         "policies",
         "recorder",
         "run_store",
         "simulators",
         "system",
+        "trace_file",
+        "trace_source",
         "trackers",
+        "transfers",
     }
 
 

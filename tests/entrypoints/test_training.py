@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from application.onpolicy import StopFlag
+from application.training import StopFlag
 from entrypoints.composition import make_container
 from entrypoints.training import Reports, TrainOptions, plan_training, run_training
 

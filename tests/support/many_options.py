@@ -123,7 +123,7 @@ def _build(algo: str) -> Task:
         scene=lambda timestep: cartpole.build(timestep=timestep),
         env=env,
         train=TrainSettings(num_envs=8, iterations=10, cpu_ids=(0,)),
-        ppo=PpoSettings(),
+        learner=PpoSettings(),
     )
 
 

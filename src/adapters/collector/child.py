@@ -98,7 +98,7 @@ class _Loop:
                 raise WorkerError(f"the collector wants a state to continue from, not {type(content).__name__}")
             env.load_state_dict(unpacked(content))
         self._phase = "reset"
-        self._observations = env.reset()
+        self._observations = env.reset(stagger=True)
         slots = self._job.slots
         write_observation(slots.plan, slots.observation, self._observations, None)
         self._send(Ready())

@@ -87,6 +87,9 @@ class CudaTransfer:
         """Page-lock shared memory by ``cudaHostRegister``."""
         code = int(torch.cuda.cudart().cudaHostRegister(block.data_ptr(), block.nbytes, 0))
         if code:
+            with suppress(RuntimeError):
+                # The driver repeats an error to the next call that asks: here that is this one, and nobody else's.
+                torch.zeros((), device=self.device)
             raise DeviceError(
                 f"cudaHostRegister refused {block.nbytes} bytes of shared memory with code {code}: raise the limit of "
                 "locked memory (ulimit -l), or lower train.num_envs"

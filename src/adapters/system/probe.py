@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from importlib import metadata
+from pathlib import Path
 
 import psutil
 import torch
@@ -13,6 +14,8 @@ import torch
 from application.system import Commit, Device, Processors
 
 _GIT_SECONDS = 5
+_SHARED = Path("/dev/shm")
+"""Where Linux keeps memory that processes share; containers often limit it to 64 MiB."""
 
 
 class LocalSystem:
@@ -42,6 +45,24 @@ class LocalSystem:
         if torch.backends.mps.is_available():
             found.append(Device(name="mps", description="Apple GPU", memory_bytes=memory))
         return found
+
+    def free_memory(self, device: str) -> int | None:
+        """Return the bytes that are free on a device; None where Torch cannot say.
+
+        Of MPS it is what Metal recommends to use at most, less what its driver holds for this process.
+        """
+        kind = torch.device(device).type
+        if kind == "cpu":
+            return int(psutil.virtual_memory().available)
+        if kind == "cuda":
+            return int(torch.cuda.mem_get_info(device)[0])
+        if kind == "mps":
+            return torch.mps.recommended_max_memory() - torch.mps.driver_allocated_memory()
+        return None
+
+    def shared_memory(self) -> int | None:
+        """Return what is free under /dev/shm; None where there is no such folder, as on macOS."""
+        return shutil.disk_usage(_SHARED).free if _SHARED.is_dir() else None
 
     def processors(self) -> Processors:
         """Return how many CPUs there are and how many the affinity mask leaves."""

@@ -1,6 +1,7 @@
 """Cartpole: keep a pole upright, or swing it up first.
 
-Figures, reward and PPO settings: mjlab 1.6.0 (``tasks/cartpole``), after dm_control.
+Figures, reward and PPO settings: mjlab 1.6.0 (``tasks/cartpole``), after dm_control; off-policy algorithms:
+``off_policy_owners``.
 """
 
 import math
@@ -8,7 +9,8 @@ from collections.abc import Mapping
 
 from application.robots import cartpole
 from application.settings import PpoSettings, TrainSettings
-from application.tasks.task import Task, TaskEntry
+from application.tasks.off_policy_owners import OWNERS
+from application.tasks.task import Owner, Task, TaskEntry
 from domain.entity import EntitySelector
 from domain.env import EnvCfg
 from domain.managers.action import ActionTermCfg
@@ -21,6 +23,10 @@ from domain.mdp.balance import upright_and_centered
 
 CART = EntitySelector(joints=("slider",))
 POLE = EntitySelector(joints=("hinge_1",))
+PPO = Owner(
+    train=TrainSettings(num_envs=256, iterations=150),
+    learner=PpoSettings(rollout_steps=32, actor_hidden=(64, 64), critic_hidden=(64, 64)),
+)
 
 
 def _observations() -> dict[str, ObservationTermCfg]:
@@ -32,7 +38,7 @@ def _observations() -> dict[str, ObservationTermCfg]:
     }
 
 
-def _task(name: str, events: Mapping[str, EventTermCfg]) -> Task:
+def _task(name: str, algo: str, events: Mapping[str, EventTermCfg]) -> Task:
     env = EnvCfg(
         sim_dt=0.01,
         decimation=5,
@@ -52,13 +58,14 @@ def _task(name: str, events: Mapping[str, EventTermCfg]) -> Task:
         terminations={"time_out": TerminationTermCfg(func=terminations.time_out, time_out=True)},
         events=events,
     )
-    ppo = PpoSettings(rollout_steps=32, actor_hidden=(64, 64), critic_hidden=(64, 64))
+    owner = OWNERS.get((name, algo), PPO)
     return Task(
         name=name,
         scene=lambda timestep: cartpole.build(timestep=timestep),
         env=env,
-        train=TrainSettings(num_envs=256, iterations=150),
-        ppo=ppo,
+        train=owner.train,
+        learner=owner.learner,
+        runtime=owner.runtime,
     )
 
 
@@ -69,23 +76,24 @@ def _reset(joints: EntitySelector, position: tuple[float, float]) -> EventTermCf
 
 def _balance(algo: str) -> Task:
     events = {"reset_cart": _reset(CART, (-0.1, 0.1)), "reset_pole": _reset(POLE, (-0.034, 0.034))}
-    return _task("cartpole_balance", events)
+    return _task("cartpole_balance", algo, events)
 
 
 def _swingup(algo: str) -> Task:
     hanging = (math.pi - 0.034, math.pi + 0.034)
-    return _task("cartpole_swingup", {"reset_cart": _reset(CART, (0.0, 0.0)), "reset_pole": _reset(POLE, hanging)})
+    events = {"reset_cart": _reset(CART, (0.0, 0.0)), "reset_pole": _reset(POLE, hanging)}
+    return _task("cartpole_swingup", algo, events)
 
 
 BALANCE = TaskEntry(
     name="cartpole_balance",
     summary="Keep a pole upright on a cart that starts near upright.",
-    algorithms=("ppo",),
+    algorithms=("ppo", "sac", "td3", "flashsac"),
     build=_balance,
 )
 SWINGUP = TaskEntry(
     name="cartpole_swingup",
     summary="Swing a hanging pole up and keep it upright.",
-    algorithms=("ppo",),
+    algorithms=("ppo", "sac", "td3", "flashsac"),
     build=_swingup,
 )

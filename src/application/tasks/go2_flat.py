@@ -1,11 +1,13 @@
 """Unitree Go2 on flat ground, following a planar velocity command at a trot.
 
-Terms and their values: public unilab 1.5.2 (``go2_joystick_flat``, PPO owner on MuJoCo); PPO: a short sweep.
+Terms and their values: public unilab 1.5.2 (``go2_joystick_flat``, PPO owner on MuJoCo), whatever the algorithm;
+PPO: a short sweep; off-policy algorithms: ``off_policy_owners``.
 """
 
 from application.robots import go2
 from application.settings import PpoSettings, TrainSettings
-from application.tasks.task import Task, TaskEntry
+from application.tasks.off_policy_owners import OWNERS
+from application.tasks.task import Owner, Task, TaskEntry
 from domain.entity import EntitySelector
 from domain.env import EnvCfg
 from domain.locomotion import gait
@@ -26,6 +28,16 @@ SENSORS = ("gyro", "local_linvel", "upvector", *POSITIONS, *CONTACTS)
 STANCE = 0.6
 MAX_TILT = 1.0472
 """60 degrees, rad."""
+BOUNDS = (-1.6, 1.6)
+"""Times the scale 0.4 rad, as far as FlashSAC's owner reaches (scale 0.4). Within 0.25 rad the legs' lengths leave a
+bounded policy 0.05 m to lift a foot, where ``swing_feet_z`` asks for 0.1 m; PPO is not bounded."""
+# A third of the owner's update time on a CPU, and ahead of it at every iteration up to 600
+# (benchmarks/results/go2_flat_ppo_sweep.jsonl); the owner has 512/256/128, std 0.5, rate 3e-4, entropy 1e-3.
+HIDDEN = (256, 128, 64)
+PPO = Owner(
+    train=TrainSettings(num_envs=1024, iterations=151),
+    learner=PpoSettings(obs_normalization=True, actor_hidden=HIDDEN, critic_hidden=HIDDEN),
+)
 
 
 def _observations() -> dict[str, ObservationTermCfg]:
@@ -110,7 +122,11 @@ def _build(algo: str) -> Task:
         sim_dt=0.01,
         decimation=2,
         episode_length_s=20.0,
-        actions={"joint_pos": ActionTermCfg(func=actions.JointPositionAction, params={"joints": ALL, "scale": 0.25})},
+        actions={
+            "joint_pos": ActionTermCfg(
+                func=actions.JointPositionAction, params={"joints": ALL, "scale": 0.25, "bounds": BOUNDS}
+            )
+        },
         commands=_commands(),
         observations={
             "actor": ObservationGroupCfg(terms=policy),
@@ -123,22 +139,20 @@ def _build(algo: str) -> Task:
         },
         events=_events(),
     )
-    # A third of the owner's update time on a CPU, and ahead of it at every iteration up to 600
-    # (benchmarks/results/go2_flat_ppo_sweep.jsonl); the owner has 512/256/128, std 0.5, rate 3e-4, entropy 1e-3.
-    hidden = (256, 128, 64)
-    ppo = PpoSettings(obs_normalization=True, actor_hidden=hidden, critic_hidden=hidden)
+    owner = OWNERS.get(("go2_flat", algo), PPO)
     return Task(
         name="go2_flat",
         scene=lambda timestep: go2.build(timestep=timestep, sensors=SENSORS),
         env=env,
-        train=TrainSettings(num_envs=1024, iterations=151),
-        ppo=ppo,
+        train=owner.train,
+        learner=owner.learner,
+        runtime=owner.runtime,
     )
 
 
 GO2_FLAT = TaskEntry(
     name="go2_flat",
     summary="Unitree Go2 follows a planar velocity command on flat ground.",
-    algorithms=("ppo",),
+    algorithms=("ppo", "sac", "td3", "flashsac"),
     build=_build,
 )

@@ -38,13 +38,8 @@ def unpack(
     Raises:
         DataError: Another algorithm, version or shape, or a missing, surplus or damaged entry; names what differs.
     """
-    if not isinstance(state, Mapping):
-        raise DataError(f"a learner's checkpoint is a table, not a {type(state).__name__}")
-    if state.get("kind") != kind:
-        raise DataError(f"the checkpoint was learnt by '{state.get('kind')}', not by '{kind}': choose that algorithm")
-    if type(state.get("format")) is not int or state["format"] != FORMAT:
-        raise DataError(f"the checkpoint has format {state.get('format')}, this version reads {FORMAT}")
-    saved_shape = _table(state, "shape")
+    check_kind(state, kind)
+    saved_shape = table(state, "shape")
     different = [
         f"{name} is {saved_shape.get(name)} there and {shape.get(name)} here"
         for name in sorted(shape.keys() | saved_shape.keys(), key=str)
@@ -52,7 +47,17 @@ def unpack(
     ]
     if different:
         raise DataError(f"the checkpoint is of another learner: {'; '.join(different)}")
-    return _fitting(_table(state, "tensors"), tensors), _counters(_table(state, "counters")), _table(state, "rng")
+    return fitting(table(state, "tensors"), tensors), _counters(table(state, "counters")), table(state, "rng")
+
+
+def check_kind(state: Mapping[str, object], kind: str) -> None:
+    """Raise DataError where a payload is none, or of another algorithm or version."""
+    if not isinstance(state, Mapping):
+        raise DataError(f"a learner's checkpoint is a table, not a {type(state).__name__}")
+    if state.get("kind") != kind:
+        raise DataError(f"the checkpoint was learnt by '{state.get('kind')}', not by '{kind}': choose that algorithm")
+    if type(state.get("format")) is not int or state["format"] != FORMAT:
+        raise DataError(f"the checkpoint has format {state.get('format')}, this version reads {FORMAT}")
 
 
 def _counters(saved: Mapping[str, object]) -> dict[str, int]:
@@ -62,8 +67,13 @@ def _counters(saved: Mapping[str, object]) -> dict[str, int]:
     return counters
 
 
-def _fitting(saved: Mapping[str, object], own: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    fitting: dict[str, Tensor] = {}
+def fitting(saved: Mapping[str, object], own: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return saved tensors that are, by name, what ``own`` holds.
+
+    Raises:
+        DataError: A missing or surplus name, another shape or type, or a number that is not finite; names the tensor.
+    """
+    found: dict[str, Tensor] = {}
     for name in sorted(saved.keys() | own.keys(), key=str):
         there, here = saved.get(name), own.get(name)
         if not isinstance(there, Tensor) or here is None:
@@ -76,11 +86,12 @@ def _fitting(saved: Mapping[str, object], own: Mapping[str, Tensor]) -> dict[str
             )
         if not bool(torch.isfinite(there).all()):
             raise DataError(f"the checkpoint's '{name}' holds numbers that are not finite")
-        fitting[name] = there
-    return fitting
+        found[name] = there
+    return found
 
 
-def _table(state: Mapping[str, object], name: str) -> Mapping[str, object]:
+def table(state: Mapping[str, object], name: str) -> Mapping[str, object]:
+    """Return a nested mapping of a payload. Raises DataError where there is none."""
     value = state.get(name)
     if not isinstance(value, Mapping):
         raise DataError(f"the checkpoint's entry '{name}' is missing or damaged")

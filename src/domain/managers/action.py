@@ -1,5 +1,6 @@
 """Splits the policy's action over action terms and keeps the last three actions."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -31,6 +32,9 @@ class ActionTerm:
     """Columns of the action that the term consumes."""
     target_names: tuple[str, ...] = ()
     """What each column drives, for export and display."""
+    low: float | tuple[float, ...] = -1.0
+    """Lowest raw action that a bounded policy gives, for all columns or one a column."""
+    high: float | tuple[float, ...] = 1.0
 
     def apply(self, action: Tensor) -> None:
         """Write control targets for ``action``, (num_envs, dim)."""
@@ -44,13 +48,15 @@ class ActionManager(Stateful):
     (num_envs, dim), raw.
 
     Raises:
-        ConfigurationError: A term is no ActionTerm, its delay is impossible, or two terms drive one target.
+        ConfigurationError: A term is no ActionTerm, its delay or its range is impossible, or two terms drive one
+            target.
     """
 
     def __init__(self, cfgs: Mapping[str, ActionTermCfg], env: EnvView) -> None:
         super().__init__()
         self.terms: dict[str, ActionTerm] = {}
         self._delays: dict[str, DelayBuffer] = {}
+        ranges: list[tuple[float, float]] = []
         for name, cfg in cfgs.items():
             term = bind_term(cfg, env, f"actions.{name}")
             if not isinstance(term, ActionTerm):
@@ -59,9 +65,12 @@ class ActionManager(Stateful):
                 if twice := set(taken.target_names) & set(term.target_names):
                     raise ConfigurationError(f"actions.{name} and actions.{other} both drive {', '.join(twice)}")
             self.terms[name] = term
+            ranges += _ranges(term, f"actions.{name}")
             if cfg.delay is not None:
                 self._delays[name] = DelayBuffer(cfg.delay, env.rng, term.dim, f"actions.{name}.delay")
-        self.dim = sum(term.dim for term in self.terms.values())
+        self.dim = len(ranges)
+        self.bounds = tuple(low for low, _ in ranges), tuple(high for _, high in ranges)
+        """Lowest and highest raw action of each column, for policies that are bounded; others are not cut to it."""
         self._env = env
         env.action, env.previous_action, env.action_before_previous = (
             self.keep_rows(name, env.num_envs, self.dim, device=env.device)
@@ -103,3 +112,19 @@ class ActionManager(Stateful):
             history.masked_fill_(rows, 0.0)
         for name, delay in self._delays.items():
             delay.backfill(torch.zeros(1, self.terms[name].dim, device=env.device), mask)
+
+
+def _ranges(term: ActionTerm, path: str) -> list[tuple[float, float]]:
+    """Return lowest and highest raw action of each column of a term."""
+    low, high = ((float(end),) * term.dim if isinstance(end, int | float) else end for end in (term.low, term.high))
+    if not len(low) == len(high) == term.dim:
+        raise ConfigurationError(
+            f"{path} has {len(low)} lowest and {len(high)} highest actions for {term.dim} columns: give 1 or all"
+        )
+    ranges = list(zip(low, high, strict=True))
+    for column, (bottom, top) in enumerate(ranges):
+        if not (math.isfinite(bottom) and math.isfinite(top) and bottom < top):
+            raise ConfigurationError(
+                f"{path}: column {column} goes from {bottom} to {top}: give finite bounds, low below high"
+            )
+    return ranges

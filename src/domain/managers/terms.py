@@ -48,7 +48,9 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Ordered:
-    """Marks a (low, high) pair of finite numbers with low <= high."""
+    """Marks a (low, high) pair of finite numbers with low <= high, or low < high where they stand ``apart``."""
+
+    apart: bool = False
 
     def check(self, value: object, path: str) -> None:
         """Raise ConfigurationError for a reversed, non-finite or wrongly sized pair."""
@@ -58,6 +60,8 @@ class Ordered:
             raise ConfigurationError(f"{path} is {value}: give two finite numbers, low and high")
         if numbers[0] > numbers[1]:
             raise ConfigurationError(f"{path} is {value}: low is above high, swap them")
+        if self.apart and numbers[0] == numbers[1]:
+            raise ConfigurationError(f"{path} is {value}: nothing lies between, give a high above low")
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,8 @@ Fraction = Annotated[Tensor, Bounds(0.0, 1.0)]
 Finite = Annotated[Tensor, Bounds()]
 Range = Annotated[Tensor, Ordered()]
 """(2,): low, high."""
+FixedRange = Annotated[tuple[float, float], Ordered(apart=True)]
+"""low, high, fixed at construction."""
 Choice = typing.Literal
 Check = Bounds | Ordered | RangeTable
 POSE_AXES = ("x", "y", "z", "roll", "pitch", "yaw")
@@ -209,9 +215,10 @@ def _signature(func: Callable[..., Any]) -> tuple[dict[str, inspect.Parameter], 
 
 
 def _checks(hint: Any) -> list[Check]:
-    """Return the checks of a numeric parameter's annotation; a bare Tensor is finite."""
+    """Return the checks of a parameter's annotation; a bare Tensor is finite."""
     options = (hint, *typing.get_args(hint))
-    return [m for o in options for m in getattr(o, "__metadata__", ()) if isinstance(m, Check)] or [Bounds()]
+    marks = [m for o in options for m in getattr(o, "__metadata__", ()) if isinstance(m, Check)]
+    return marks or ([Bounds()] if _is_tensor(hint) else [])
 
 
 def _check_value(hint: Any, value: Any, path: str) -> None:
@@ -227,9 +234,8 @@ def _check_value(hint: Any, value: Any, path: str) -> None:
         raise ConfigurationError(f"{path} is {value!r}: give a value of type {hint.__name__}")
     if hint is EntitySelection:
         _check_selector(value, path)
-    if _is_tensor(hint):
-        for check in _checks(hint):
-            check.check(value, path)
+    for check in _checks(hint):
+        check.check(value, path)
 
 
 def _check_selector(value: object, path: str) -> None:

@@ -6,7 +6,7 @@ from torch import Tensor
 from domain.entity import EntitySelection
 from domain.errors import ConfigurationError
 from domain.managers.action import ActionTerm
-from domain.managers.terms import Finite, Range
+from domain.managers.terms import Finite, FixedRange, Range
 from domain.view import EnvView
 
 
@@ -17,16 +17,26 @@ class _JointAction(ActionTerm):
         joints: The joints to drive; each has exactly one actuator.
         scale: Target per unit of action, one number or one a joint.
         clip: Lowest and highest target after scale and offset.
+        bounds: Lowest and highest raw action of a bounded policy; others are not cut to it.
 
     Raises:
         ConfigurationError: A joint has no actuator, or several; or there are not as many scales.
     """
 
-    def __init__(self, env: EnvView, *, joints: EntitySelection, scale: Finite, clip: Range | None = None) -> None:
+    def __init__(
+        self,
+        env: EnvView,
+        *,
+        joints: EntitySelection,
+        scale: Finite,
+        clip: Range | None = None,
+        bounds: FixedRange = (-1.0, 1.0),
+    ) -> None:
         index = joints.entity.index
         self._joints = joints
         self._scale = scale
         self._clip = clip
+        self.low, self.high = bounds
         self._control = env.backend.control
         columns = []
         for name in joints.joint_names:

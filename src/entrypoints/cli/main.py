@@ -15,6 +15,7 @@ from entrypoints.cli.doctor import doctor
 from entrypoints.cli.evaluate import evaluate
 from entrypoints.cli.interrupt import INTERRUPTED
 from entrypoints.cli.listing import runs, tasks
+from entrypoints.cli.trace import trace
 from entrypoints.cli.train import train
 
 BAD_INPUT = 2
@@ -27,6 +28,7 @@ app.command("eval")(evaluate)
 app.command("tasks")(tasks)
 app.command("runs")(runs)
 app.command("doctor")(doctor)
+app.add_typer(trace)
 
 
 def _print_version(asked: bool) -> None:
@@ -57,12 +59,15 @@ def main(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit code."""
     try:
         code = app(args=list(arguments), prog_name="unilab", standalone_mode=False)
+    except (ConfigurationError, DataError) as error:
+        return _fail(" ".join(str(error).split()), BAD_INPUT)
     except UnilabError as error:
-        return _fail(str(error), BAD_INPUT if isinstance(error, ConfigurationError | DataError) else FAILURE)
+        # What failed may be in another process, whose traceback comes along.
+        return _fail("\n".join((str(error), *getattr(error, "__notes__", ()))), FAILURE)
     except typer.BadParameter as error:
-        return _fail(error.format_message(), BAD_INPUT)
+        return _fail(" ".join(error.format_message().split()), BAD_INPUT)
     except typer.TyperException as error:
-        return _fail(str(error), BAD_INPUT)
+        return _fail(" ".join(str(error).split()), BAD_INPUT)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] in OWN:
             raise
@@ -73,7 +78,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    typer.echo(f"error: {message}", err=True)
     return code
 
 

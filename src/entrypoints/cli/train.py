@@ -9,10 +9,10 @@ import typer
 from entrypoints.cli.options import DEFAULT_RUNS, Device, NumEnvs, RunsDir, Seed, Sim
 
 if TYPE_CHECKING:
-    from application.onpolicy import TrainSummary
     from application.planning import Plan
     from application.ports import Run
-    from domain.env import ManagerBasedRlEnv
+    from application.training import TrainSummary
+    from entrypoints.composition import EnvFacts
     from entrypoints.training import TrainOptions
 
 _SETTINGS = {"num_envs": "train.num_envs", "iterations": "train.iterations", "seed": "train.seed"}
@@ -67,7 +67,7 @@ def train(
 
 
 def _train(options: "TrainOptions", runs_dir: Path, dry_run: bool) -> None:
-    from application.onpolicy import StopFlag
+    from application.training import StopFlag
     from entrypoints.cli.interrupt import Received, stops_on_signal
     from entrypoints.composition import make_container
     from entrypoints.training import Reports, plan_training, run_training
@@ -78,9 +78,9 @@ def _train(options: "TrainOptions", runs_dir: Path, dry_run: bool) -> None:
         _print_whole(job.plan)
         return
 
-    def started(run: "Run", env: "ManagerBasedRlEnv") -> None:
+    def started(run: "Run", facts: "EnvFacts") -> None:
         if not options.quiet:
-            _print_start(job.plan, run, env)
+            _print_start(job.plan, run, facts)
 
     stop = StopFlag()
     # Ranks that stopped after different iterations would wait for each other for ever.
@@ -99,15 +99,15 @@ def _print_whole(plan: "Plan") -> None:
     typer.echo(yaml.safe_dump(plan.config.values, sort_keys=False, default_flow_style=None, width=120), nl=False)
 
 
-def _print_start(plan: "Plan", run: "Run", env: "ManagerBasedRlEnv") -> None:
+def _print_start(plan: "Plan", run: "Run", facts: "EnvFacts") -> None:
     from entrypoints.cli.display import short_config, tell
 
     config, cfg = plan.config, plan.config.task.env
-    widths = ", ".join(f"{group} {width}" for group, width in env.observations.widths.items())
+    widths = ", ".join(f"{group} {width}" for group, width in facts.widths.items())
     tell(f"task {config.task.name}, {config.choices.algo} on {config.choices.device}, {config.choices.sim}")
     tell(
         f"control {1.0 / cfg.step_dt:g} Hz, physics {1.0 / cfg.sim_dt:g} Hz, "
-        f"episodes of {cfg.max_episode_length} steps; observations {widths}; actions {env.actions.dim}"
+        f"episodes of {cfg.max_episode_length} steps; observations {widths}; actions {len(facts.action_low)}"
     )
     tell(short_config(config.values))
     tell(f"run {run.path}")

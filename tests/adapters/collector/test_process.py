@@ -42,6 +42,8 @@ class Seen:
     published: list[Published]
     observations: list[Tensor]
     chunks: list[Tensor]
+    others: list[Tensor]
+    """The slot that was not granted, which held 99s, after each tick."""
     inside: Mapping[str, object]
     values: Mapping[str, object]
 
@@ -80,17 +82,19 @@ def seen(two_cpus: None, tmp_path_factory: pytest.TempPathFactory) -> Seen:
         collector.wait_ready(PATIENT)
         slots = collector.slots
         pid, first = collector.pid, slots.observation.clone()
-        published, observations, chunks = [], [], []
+        published, observations, chunks, others = [], [], [], []
         for tick, action in enumerate(actions()):
             PLAN.action(slots.action).copy_(action)
+            slots.chunks[1 - tick % 2].fill_(99.0)
             collector.grant(grant_of(tick))
             published.append(collector.wait(PATIENT))
             observations.append(slots.observation.clone())
             chunks.append(slots.chunks[tick % 2].clone())
+            others.append(slots.chunks[1 - tick % 2].clone())
     finally:
         collector.close()
     inside = json.loads(file.read_text(encoding="utf-8"))
-    return Seen(collector, pid, first, published, observations, chunks, inside, values)
+    return Seen(collector, pid, first, published, observations, chunks, others, inside, values)
 
 
 def test_every_row_equals_that_of_the_same_env_in_this_process_bit_for_bit(seen: Seen) -> None:
@@ -136,6 +140,11 @@ def test_headers_say_what_was_granted_and_count_on(seen: Seen) -> None:
         assert header.policy_version == tick // 10
         assert (header.rows, header.valid) == (ENVS, ENVS)
         assert header.checksum == int(checksum(chunk))
+
+
+def test_only_the_granted_slot_is_written(seen: Seen) -> None:
+    assert all((other == 99.0).all() for other in seen.others)
+    assert not any((chunk == 99.0).any() for chunk in seen.chunks)
 
 
 def test_ticks_follow_one_another_on_the_clock(seen: Seen) -> None:

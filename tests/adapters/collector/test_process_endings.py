@@ -53,7 +53,10 @@ class Parent:
     def kill(self) -> None:
         """End the program without a chance to clean up."""
         self._process.kill()
-        self._process.communicate()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
 
     def _hear(self) -> str:
         assert self._process.stdout is not None

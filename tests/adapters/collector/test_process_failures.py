@@ -140,9 +140,14 @@ def test_a_start_that_takes_too_long_names_its_own_budget_and_can_be_interrupted
 
 @pytest.fixture(scope="module")
 def healthy() -> Iterator[CollectorProcess]:
-    """Started by a thread that has ended long before the first tick."""
+    """Started by a thread that has ended when it was ready."""
     made: list[CollectorProcess] = []
-    thread = threading.Thread(target=lambda: made.append(CollectorProcess(counting, PLAN)))
+
+    def start() -> None:
+        made.append(CollectorProcess(counting, PLAN))
+        made[0].wait_ready(PATIENT)
+
+    thread = threading.Thread(target=start)
     thread.start()
     thread.join()
     try:
@@ -151,10 +156,12 @@ def healthy() -> Iterator[CollectorProcess]:
         made[0].close()
 
 
-def test_grants_out_of_order_are_refused(healthy: CollectorProcess) -> None:
+def test_a_grant_before_it_is_ready_is_refused(crew: dict[str, CollectorProcess]) -> None:
     with pytest.raises(WorkerError, match="tick 0 was granted before the collector was ready"):
-        healthy.grant(Grant(tick=0, slot=0, policy_version=0))
-    healthy.wait_ready(PATIENT)
+        crew["never starts"].grant(Grant(tick=0, slot=0, policy_version=0))
+
+
+def test_it_outlives_the_thread_that_started_it_and_refuses_grants_out_of_order(healthy: CollectorProcess) -> None:
     with pytest.raises(WorkerError, match="none was granted"):
         healthy.wait(PATIENT)
     # Counting may begin anywhere, as in a resumed run.

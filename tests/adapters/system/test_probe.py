@@ -33,6 +33,37 @@ def test_usable_processors_follow_the_affinity_mask() -> None:
         os.sched_setaffinity(0, before)
 
 
+def test_free_memory_of_the_cpu_is_part_of_what_there_is() -> None:
+    free, (cpu, *_) = SYSTEM.free_memory("cpu"), SYSTEM.devices()
+
+    assert free is not None
+    assert cpu.memory_bytes is not None
+    assert 0 < free < cpu.memory_bytes
+    assert SYSTEM.free_memory("meta") is None
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_free_memory_of_a_gpu_shrinks_with_what_is_allocated() -> None:
+    before = SYSTEM.free_memory("cuda:0")
+    block = torch.empty(1 << 30, dtype=torch.uint8, device="cuda:0")
+    after = SYSTEM.free_memory("cuda:0")
+
+    assert before is not None
+    assert after is not None
+    assert before - after >= block.numel()
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="this system has no /dev/shm")
+def test_shared_memory_is_what_is_free_under_dev_shm() -> None:
+    free = SYSTEM.shared_memory()
+    facts = os.statvfs("/dev/shm")
+
+    assert free is not None
+    # Others may take some in between.
+    assert free == pytest.approx(facts.f_bavail * facts.f_frsize, abs=64 << 20)
+
+
 def git(folder: Path, *arguments: str) -> str:
     identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
     done = subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True)

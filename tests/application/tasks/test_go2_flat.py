@@ -87,6 +87,13 @@ def test_sizes_and_timing(env: ManagerBasedRlEnv) -> None:
     assert env.view.index.nsensordata == 25
 
 
+def test_a_bounded_policy_reaches_as_far_as_the_published_one_of_flashsac(env: ManagerBasedRlEnv) -> None:
+    low, high = env.actions.bounds
+
+    assert [0.25 * bound for bound in high] == pytest.approx([0.4] * 12)
+    assert [-bound for bound in low] == list(high)
+
+
 def test_actions_are_in_joint_order_although_actuators_are_not(env: ManagerBasedRlEnv) -> None:
     env.reset()
     action = torch.zeros(2, 12)

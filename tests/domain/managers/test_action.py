@@ -132,12 +132,53 @@ def test_two_terms_that_drive_one_target_are_refused() -> None:
         ActionManager(terms, make_view())
 
 
+class Ranged(Columns):
+    """Two columns with a range of their own."""
+
+    def __init__(self, env: EnvView, *, low: Any, high: Any) -> None:
+        super().__init__(env, first=1, dim=2)
+        self.low, self.high = low, high
+
+
+def test_the_range_of_each_column_is_known_and_minus_one_to_one_by_default() -> None:
+    terms = {
+        "one": ActionTermCfg(func=Columns, params={"first": 0}),
+        "two": ActionTermCfg(func=Ranged, params={"low": (-2.0, 0.5), "high": 3}),
+    }
+
+    actions = ActionManager(terms, make_view())
+
+    assert actions.bounds == ((-1.0, -2.0, 0.5), (1.0, 3.0, 3.0))
+
+
+def test_an_action_outside_the_range_is_taken_as_it_is() -> None:
+    actions, view = manager()
+    actions.process(torch.full((2, 3), 7.0))
+
+    assert view.backend.control.tolist() == [[7.0] * 3] * 2
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "match"),
+    [
+        ((-1.0,), 1.0, "has 1 lowest and 2 highest actions for 2 columns: give 1 or all"),
+        (1.0, (2.0, 1.0), "column 1 goes from 1.0 to 1.0: give finite bounds, low below high"),
+        (float("-inf"), 1.0, "column 0 goes from -inf to 1.0"),
+        (-1.0, float("nan"), "column 0 goes from -1.0 to nan"),
+    ],
+)
+def test_an_impossible_range_is_refused(low: Any, high: Any, match: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"actions.bad.*{match}"):
+        ActionManager({"bad": ActionTermCfg(func=Ranged, params={"low": low, "high": high})}, make_view())
+
+
 def test_no_terms_take_an_empty_action() -> None:
     view = make_view()
     actions = ActionManager({}, view)
     actions.process(torch.zeros(2, 0))
 
     assert actions.dim == 0
+    assert actions.bounds == ((), ())
 
 
 def test_histories_and_delay_lines_are_state() -> None:

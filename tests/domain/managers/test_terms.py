@@ -13,6 +13,7 @@ from domain.errors import ConfigurationError
 from domain.managers.terms import (
     Bounds,
     Finite,
+    FixedRange,
     Fraction,
     Ordered,
     PoseRanges,
@@ -190,3 +191,29 @@ def test_checks_stand_alone() -> None:
         Ordered().check([2, 1], "x")
     with pytest.raises(ConfigurationError, match="unknown axis 'y'"):
         RangeTable(("x",)).check({"y": (0, 1)}, "x")
+
+
+def bounded(env: EnvView, *, bounds: FixedRange = (-1.0, 1.0)) -> tuple[float, float]:
+    return bounds
+
+
+def test_a_fixed_range_stays_a_pair_of_numbers() -> None:
+    view = make_view()
+
+    assert bind_term(TermCfg(func=bounded), view, "actions.a")() == (-1.0, 1.0)
+    assert bind_term(TermCfg(func=bounded, params={"bounds": (-2.0, 0.5)}), view, "actions.a")() == (-2.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "match"),
+    [
+        ((1.0, -1.0), "low is above high"),
+        ((1.0, 1.0), "nothing lies between, give a high above low"),
+        ((1.0,), "give two finite numbers"),
+        ((0.0, math.inf), "give two finite numbers"),
+        ("wide", "give a number"),
+    ],
+)
+def test_a_fixed_range_is_checked_without_an_environment(bounds: object, match: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"actions.a.params.bounds .*{match}"):
+        check_params(bounded, {"bounds": bounds}, "actions.a")

@@ -81,9 +81,21 @@ def test_the_clip_comes_last() -> None:
     assert view.backend.control[0].tolist() == [1.0, -1.0, 2.0]
 
 
+def test_bounds_are_those_of_every_joint_and_cut_nothing() -> None:
+    terms, view = manager(actions.JointEffortAction, bounds=(-0.5, 2.0))
+    terms.process(torch.full((2, 3), -7.0))
+
+    assert terms.bounds == ((-0.5,) * 3, (2.0,) * 3)
+    assert view.backend.control[0].tolist() == [-7.0] * 3
+    assert manager(actions.JointPositionAction)[0].bounds == ((-1.0,) * 3, (1.0,) * 3)
+
+
 @pytest.mark.parametrize(
     ("params", "match"),
     [
+        ({"bounds": (1.0, -1.0)}, "bounds .* low is above high"),
+        ({"bounds": (1.0, 1.0)}, "bounds .* nothing lies between"),
+        ({"bounds": (0.0, float("inf"))}, "bounds .* two finite numbers"),
         ({"scale": (1.0, 2.0)}, "scale has 2 numbers for 3 joints"),
         ({"clip": (1.0, -1.0)}, "low is above high"),
         ({"scale": float("nan")}, "scale is nan"),

@@ -11,7 +11,10 @@ def test_a_table_is_aligned() -> None:
 def test_a_configuration_is_one_line_a_term_without_usual_values() -> None:
     values = {
         "task": "walk",
+        "algo": "sac",
         "train": {"num_envs": 8, "cpu_ids": None},
+        "sac": {"gamma": 0.97},
+        "runtime": {"trace": True},
         "commands": {},
         "observations": {
             "critic": {
@@ -31,6 +34,8 @@ def test_a_configuration_is_one_line_a_term_without_usual_values() -> None:
 
     assert short_config(values).splitlines() == [
         "train: num_envs 8",
+        "sac: gamma 0.97",
+        "runtime: trace true",
         "observations:",
         "  critic (no noise):",
         "    joint_pos: noise {kind uniform, low -0.1}, asset {joints [a, b]}",

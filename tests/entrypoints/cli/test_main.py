@@ -1,5 +1,6 @@
 """The command as a user meets it: help, bad input, and how it ends."""
 
+import statistics
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from entrypoints.cli.main import main
 COMMAND = [sys.executable, "-c", "from entrypoints.cli.main import run; run()"]
 # Typer loads pydantic itself.
 HEAVY = ("torch", "mujoco", "numpy", "dependency_injector", "rsl_rl", "tensorboard", "yaml")
+UNUSED = ("mujoco", "rsl_rl", "triton", "tensorboard", "domain.learning.off_policy", "adapters.collector.process")
 BUDGET_S = 1.0
 
 
@@ -55,6 +57,34 @@ def test_help_answers_in_under_a_second() -> None:
     assert min(seconds() for _ in range(5)) < BUDGET_S
 
 
+def test_a_learner_device_is_refused_within_a_second_of_loading_torch(runs: Path) -> None:
+    """The median of pairs that follow each other, because other work on the machine slows both."""
+
+    def seconds(command: list[str], code: int) -> float:
+        start = time.perf_counter()
+        done = subprocess.run(command, capture_output=True, check=False)
+        assert done.returncode == code
+        return time.perf_counter() - start
+
+    refused = [*COMMAND, "train", "go2_flat", "--algo", "sac", "--device", "cpu"]
+    over = [seconds(refused, 2) - seconds([sys.executable, "-c", "import torch"], 0) for _ in range(5)]
+
+    assert statistics.median(over) < BUDGET_S
+    assert not runs.exists()
+
+
+def test_a_refusal_loads_no_engine_and_no_learner(runs: Path) -> None:
+    code = f"""
+import sys
+from entrypoints.cli.main import main
+assert main(["train", "go2_flat", "--algo", "sac", "--device", "cpu"]) == 2
+print([name for name in {UNUSED!r} if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 def test_every_command_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
 
@@ -72,7 +102,10 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("train cartpole_balanze", "unknown task 'cartpole_balanze': did you mean 'cartpole_balance'?"),
         ("train", "TASK is missing"),
-        ("train cartpole_balance --algo sac", "algorithm 'sac' is not in this version"),
+        ("train cartpole_balance --algo appo", "algorithm 'appo' is not in this version"),
+        ("train cartpole_balance --algo sac --device cpu", "algorithm 'sac' learns on exactly one GPU"),
+        ("train go2_flat --algo td3 --device xpu", "algorithm 'td3' learns on exactly one GPU"),
+        ("train go2_flat --algo flashsac --device cuda:99", "algorithm 'flashsac' learns on exactly one GPU"),
         ("train cartpole_balance --sim mujoko", "unknown simulator 'mujoko': did you mean 'mujoco'?"),
         ("train cartpole_balance --device tpu", "device 'tpu' is not on this machine: use auto, cpu"),
         ("train cartpole_balance --num-envs 0", "train.num_envs is 0: Input should be greater than 0"),
@@ -85,6 +118,10 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
             "ppo.learning_rate is -1: Input should be greater than 0",
         ),
         ("train cartpole_balance --set training.num_gpus=2", "training.num_gpus does not exist here"),
+        (
+            "train go2_flat --algo sac --device cpu --set training.replay_pipeline=cpu_pinned_double_buffer",
+            "training.replay_pipeline does not exist here: there is one replay, on the learner's device",
+        ),
         ("train cartpole_balance --set env.decimation", "'env.decimation' sets nothing: write key=value"),
         ("train go2_flat --set commands.twist.params.lin_vel_x=[1,-1]", "commands.twist.params.lin_vel_x"),
         ("train cartpole_balance --set train.cpu_ids=[9999]", "cpu_ids [9999]"),
@@ -148,7 +185,7 @@ def test_the_tasks_are_listed_with_what_trains_them(capsys: pytest.CaptureFixtur
     assert main(["tasks"]) == 0
 
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("go2_flat"))
-    assert line.split()[-2:] == ["ppo", "mujoco"]
+    assert line.split()[-5:] == ["ppo", "sac", "td3", "flashsac", "mujoco"]
 
 
 def test_a_dry_run_prints_the_resolved_configuration_and_writes_nothing(

@@ -267,5 +267,5 @@ def test_a_run_whose_every_step_is_broken_fails_and_names_the_source(
 
     assert code == 1
     err = capsys.readouterr().err
-    assert "error: physics broke every one of the 64 env steps of iteration 1, so nothing can be learnt" in err
+    assert "error: physics broke every one of the 64 env steps up to iteration 1, so nothing can be learnt" in err
     assert [row["faults"] for row in rows(only_run(runs))] == [64.0]
