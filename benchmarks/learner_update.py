@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 
 from adapters.triton_kernels.kernels import TritonKernels
+from domain.graphs import capture
 from domain.learning.config import ExecutionCfg, FlashSacCfg, OffPolicyCfg, SacCfg, Td3Cfg
-from domain.learning.cycles import capture
 from domain.learning.flashsac import FlashSacLearner
 from domain.learning.learner import Learner, LearnerPlan
 from domain.learning.sac import SacLearner

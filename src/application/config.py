@@ -19,7 +19,7 @@ from application.config_values import exact_keys, from_plain, mapping, show, to_
 from application.removed_options import refuse_removed_keys
 from application.settings import PpoSettings, RuntimeSettings, Settings
 from application.tasks.task import LearnerSettings, Task, TaskEntry
-from domain.env import EnvCfg
+from domain.env_cfg import EnvCfg
 from domain.errors import ConfigurationError, unknown_name
 from domain.managers.observation import ObservationGroupCfg
 from domain.managers.terms import TermCfg

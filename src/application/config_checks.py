@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from domain.env import EnvCfg
+from domain.env_cfg import EnvCfg
 from domain.errors import ConfigurationError
 from domain.managers.action import ActionTermCfg
 from domain.managers.event import EventTermCfg

@@ -1,63 +1,30 @@
 """The manager-based environment: one control step of all rows, in a fixed order."""
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from domain.env_cfg import EnvCfg
 from domain.episode_log import EpisodeLog, EpisodeSummary, FinishedEpisodes
 from domain.errors import ConfigurationError
 from domain.faults import FaultLog, FaultReport
-from domain.managers.action import ActionManager, ActionTermCfg
-from domain.managers.command import CommandManager, CommandTermCfg
-from domain.managers.curriculum import CurriculumManager, CurriculumTermCfg, targets
-from domain.managers.event import EventManager, EventTermCfg
-from domain.managers.metrics import MetricsManager, MetricsTermCfg
-from domain.managers.observation import ObservationGroupCfg, ObservationManager
-from domain.managers.recorder import RecorderManager, RecorderTermCfg
-from domain.managers.reward import RewardManager, RewardTermCfg
+from domain.graphs import capture
+from domain.managers.action import ActionManager
+from domain.managers.command import CommandManager
+from domain.managers.curriculum import CurriculumManager, targets
+from domain.managers.event import EventManager
+from domain.managers.metrics import MetricsManager
+from domain.managers.observation import ObservationManager
+from domain.managers.recorder import RecorderManager
+from domain.managers.reward import RewardManager
 from domain.managers.state import Stateful, select
-from domain.managers.termination import TerminationManager, TerminationTermCfg
+from domain.managers.termination import TerminationManager
 from domain.physics import PhysicsBackend
 from domain.rng import TorchManagerRng
 from domain.view import EnvView
-
-
-@dataclass(frozen=True, kw_only=True)
-class EnvCfg:
-    """What an environment is made of; term functions come from the task's declaration.
-
-    ``sim_dt`` is the physics step in s, ``decimation`` the physics steps of a control step,
-    ``episode_length_s`` the time limit in s.
-    """
-
-    sim_dt: float
-    decimation: int
-    episode_length_s: float
-    scale_rewards_by_dt: bool = True
-    stagger_episodes: bool = True
-    """Start the first episodes at random ages, so that rows do not time out together."""
-    actions: Mapping[str, ActionTermCfg] = field(default_factory=dict)
-    commands: Mapping[str, CommandTermCfg] = field(default_factory=dict)
-    observations: Mapping[str, ObservationGroupCfg] = field(default_factory=dict)
-    rewards: Mapping[str, RewardTermCfg] = field(default_factory=dict)
-    terminations: Mapping[str, TerminationTermCfg] = field(default_factory=dict)
-    events: Mapping[str, EventTermCfg] = field(default_factory=dict)
-    curricula: Mapping[str, CurriculumTermCfg] = field(default_factory=dict)
-    metrics: Mapping[str, MetricsTermCfg] = field(default_factory=dict)
-    recorders: Mapping[str, RecorderTermCfg] = field(default_factory=dict)
-
-    @property
-    def step_dt(self) -> float:
-        """Control step, s."""
-        return self.sim_dt * self.decimation
-
-    @property
-    def max_episode_length(self) -> int:
-        """Control steps until the time limit, rounded up."""
-        return max(1, math.ceil(self.episode_length_s / self.step_dt - 1e-9))
 
 
 @dataclass(slots=True)
@@ -95,7 +62,7 @@ class ManagerBasedRlEnv(Stateful):
 
     def __init__(self, cfg: EnvCfg, backend: PhysicsBackend, *, seed: int) -> None:
         super().__init__()
-        _check_timing(cfg, backend)
+        cfg.check_timing(backend)
         self.cfg = cfg
         self._backend = backend
         self._rng = TorchManagerRng(seed, backend.num_envs, backend.device)
@@ -131,6 +98,7 @@ class ManagerBasedRlEnv(Stateful):
             self.keep(f"encoder_bias/{name}", entity.encoder_bias)
         self._all_rows = torch.ones(n, dtype=torch.bool, device=device)
         self._has_reset = False
+        self._recorded: tuple[Callable[[], None], Tensor, StepResult] | None = None
         self._startup()
 
     @property
@@ -143,9 +111,7 @@ class ManagerBasedRlEnv(Stateful):
         """Where every tensor of the environment lives."""
         return self._backend.device
 
-    def reset(
-        self, mask: Tensor | None = None, *, seed: int | None = None, stagger: bool = False
-    ) -> dict[str, Tensor]:
+    def reset(self, mask: Tensor | None = None, *, seed: int | None = None, stagger: bool = False) -> dict[str, Tensor]:
         """Start new episodes and return the observations of all rows by group, (num_envs, width).
 
         Args:
@@ -187,6 +153,51 @@ class ManagerBasedRlEnv(Stateful):
         """
         if not self._has_reset:
             raise ConfigurationError("reset() comes before the first step()")
+        self.actions.check(action)
+        if self._recorded is None:
+            return self._step(action)
+        replay, given, result = self._recorded
+        given.copy_(action)
+        replay()
+        return result
+
+    def record(self) -> None:
+        """Record the whole step as one CUDA graph, which every later step replays.
+
+        The result of a step is then overwritten by the next one. Explicit resets stay as they are.
+
+        Raises:
+            CapabilityError: The backend is a host's.
+            ConfigurationError: A term waits for the device; names it.
+        """
+        given = torch.zeros_like(self.view.action)
+        with self.kept_state():
+            # Once as it is: kernels are built, and memory is found, before anything is recorded.
+            self._step(given)
+            results: list[StepResult] = []
+            graph = capture(lambda: results.append(self.step_recorded(given)), self._rng.generator)
+        self._recorded = (graph.replay, given, results[0])
+
+    def step_recorded(self, action: Tensor) -> StepResult:
+        """Do one step inside work that a CUDA graph records."""
+        with self._backend.recording():
+            return self._step(action)
+
+    @contextmanager
+    def kept_state(self) -> Iterator[None]:
+        """Undo what happens to the environment inside; it is reset first if it never was."""
+        if not self._has_reset:
+            self.reset()
+        before = self.state_dict()
+        yield
+        self.load_state_dict(before)
+
+    @property
+    def generator(self) -> torch.Generator:
+        """The random stream; a graph that records a step has to know it."""
+        return self._rng.generator
+
+    def _step(self, action: Tensor) -> StepResult:
         view, backend = self.view, self._backend
         self.actions.process(action)
         self._rng.advance()
@@ -352,15 +363,3 @@ class ManagerBasedRlEnv(Stateful):
                 f"not {mask.dtype} of shape {tuple(mask.shape)} on {mask.device}"
             )
         return mask
-
-
-def _check_timing(cfg: EnvCfg, backend: PhysicsBackend) -> None:
-    for name, value in (("sim_dt", cfg.sim_dt), ("episode_length_s", cfg.episode_length_s)):
-        if not 0.0 < value < torch.inf:
-            raise ConfigurationError(f"env.{name} is {value}: give a finite number of seconds above 0")
-    if not isinstance(cfg.decimation, int) or cfg.decimation < 1:
-        raise ConfigurationError(f"env.decimation is {cfg.decimation}: a control step has at least 1 physics step")
-    if abs(backend.index.timestep - cfg.sim_dt) > 1e-9:
-        raise ConfigurationError(
-            f"the model's timestep is {backend.index.timestep} s and env.sim_dt is {cfg.sim_dt} s: make them equal"
-        )

@@ -8,6 +8,7 @@ velocity in the body frame, as MuJoCo has it.
 
 import enum
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -185,6 +186,16 @@ class PhysicsBackend(Protocol):
 
         A host backend answers whether the mask is empty. A device backend answers False, as asking
         would stall the device, unless the caller ``may_wait``: outside a step. Both give the same numbers.
+        """
+        ...
+
+    def recording(self) -> AbstractContextManager[None]:
+        """Return a context for steps and commits that a CUDA graph records.
+
+        A host backend's work is on no device and cannot be recorded.
+
+        Raises:
+            CapabilityError: This backend is a host's.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""The transfer port: how work and copies reach the learner's device, in two lanes, and how one sees that they are done.
+"""The transfer port: how work and copies reach the learner's device, in lanes, and how one sees that they are done.
 
 Work of one lane runs in the order of its submission; the lanes run beside each other. Who submits on one lane what
 needs a result of the other waits for that result's completion first.
@@ -19,6 +19,8 @@ class Lane(enum.Enum):
     """Inference and updates."""
     SIDE = "side"
     """Chunks into the ring, and batches out of it."""
+    ENV = "env"
+    """Steps of an environment that lives on the device itself."""
 
 
 class Completion(Protocol):

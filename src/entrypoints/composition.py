@@ -12,7 +12,8 @@ from application.config_values import from_plain
 from application.planning import Plan, Surroundings
 from application.ports import Simulator
 from application.robots.scene import SceneModel
-from domain.env import EnvCfg, ManagerBasedRlEnv
+from domain.env import ManagerBasedRlEnv
+from domain.env_cfg import EnvCfg
 from domain.errors import DeviceError
 from domain.replay.layout import RowLayout, layout_of
 from domain.rng import derive_seed

@@ -9,6 +9,7 @@ from application.memory import MemoryThere, check_memory, memory_needs
 from application.offpolicy import OffPolicyParts, restore_scaler, train_off_policy
 from application.planning import Plan
 from application.ports import Collector, Run
+from application.resident_collector import ResidentCollector
 from application.system import SystemProbe
 from application.tasks.task import OffPolicySettings
 from application.tick import OffPolicyRuntime, RuntimeCfg
@@ -23,11 +24,12 @@ from application.training import (
 from domain.learning.config import ExecutionCfg, FlashSacCfg
 from domain.learning.learner import Learner, LearnerPlan
 from domain.learning.reward_scaling import RewardScaler
+from domain.physics import Execution
 from domain.replay.replay import Replay, ReplayPlan
 from domain.replay.slots import SlotPlan
 from domain.transfer import Transfer
 from entrypoints.collector_main import env_builder
-from entrypoints.composition import EnvFacts, build_planned_env, facts_of
+from entrypoints.composition import EnvFacts, build_env, build_planned_env, facts_of, simulator
 from entrypoints.container import CollectorJob, Container, OffPolicyJob
 
 
@@ -59,18 +61,10 @@ def run_off_policy(
     replay_plan = _replay_plan(cfg, facts, plan)
     check_memory(memory_needs(cfg, facts.layout, replay_plan.slots.num_envs), _memory(container.system(), plan))
     with contextlib.ExitStack() as closing:
-        collector: Collector = container.collector(
-            CollectorJob(
-                builder=env_builder(plan.config.values, None),
-                slots=replay_plan.slots,
-                state=None if payload is None else saved_env(payload),
-                checksums=runtime.checksums,
-                interrupted=lambda: run.stop.requested,
-            )
-        )
-        closing.callback(collector.close)
         if transfer is None:
             transfer = container.transfers(plan.device.type, plan.device, runtime.graph)
+        collector = _start_collector(container, run, replay_plan, transfer)
+        closing.callback(collector.close)
         # Closed before the collector, whose memory it has locked.
         closing.callback(transfer.close)
         learner, replay = _build(container, plan, replay_plan, facts, transfer)
@@ -95,15 +89,41 @@ def run_off_policy(
         )
 
 
+def _start_collector(container: Container, run: OffPolicyRun, replay_plan: ReplayPlan, transfer: Transfer) -> Collector:
+    """Return what steps the environment: a process of its own, or a lane of the device that it lives on."""
+    plan, state = run.plan, None if run.payload is None else saved_env(run.payload)
+    if _execution(container, plan.config.choices.sim) is Execution.DEVICE_RESIDENT:
+        env = build_env(container, plan, plan.config.task.env)
+        return ResidentCollector(env, replay_plan.slots, transfer, state)
+    _, runtime = plan.config.task.off_policy
+    job = CollectorJob(
+        builder=env_builder(plan.config.values, None),
+        slots=replay_plan.slots,
+        state=state,
+        checksums=runtime.checksums,
+        interrupted=lambda: run.stop.requested,
+    )
+    collector: Collector = container.collector(job)
+    return collector
+
+
+def _execution(container: Container, sim: str) -> Execution:
+    return simulator(container, sim).capabilities.execution
+
+
 def measure(container: Container, plan: Plan) -> EnvFacts:
     """Return the widths that only terms know, from an environment of one row that is closed again.
+
+    It is a host's, whatever simulator the plan has: a task is one declaration for all, and a host's is built at once.
 
     Raises:
         ConfigurationError: A term or the simulator refuses its settings.
     """
     task = plan.config.task
     one = task.train.model_copy(update={"num_envs": 1, "cpu_ids": None})
-    config = dataclasses.replace(plan.config, task=dataclasses.replace(task, train=one))
+    host = next(sim for sim in container.simulators.providers if _execution(container, sim) is Execution.HOST_BRIDGE)
+    choices = dataclasses.replace(plan.config.choices, sim=host, device="cpu")
+    config = dataclasses.replace(plan.config, task=dataclasses.replace(task, train=one), choices=choices)
     env = build_planned_env(container, config, plan.scene, task.env, log_dir=None)
     try:
         return facts_of(env)

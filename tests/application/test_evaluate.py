@@ -8,7 +8,8 @@ from torch import Tensor
 from adapters.mujoco.backend import MujocoBackend
 from application.evaluate import evaluate, random_policy, zero_policy
 from application.tasks.registry import TASKS
-from domain.env import EnvCfg, ManagerBasedRlEnv
+from domain.env import ManagerBasedRlEnv
+from domain.env_cfg import EnvCfg
 from domain.errors import ConfigurationError
 from domain.managers.reward import RewardTermCfg
 from domain.managers.termination import TerminationTermCfg

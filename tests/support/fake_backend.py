@@ -6,6 +6,7 @@ what it is asked. ``device_like`` makes ``skips`` answer as a device-resident ba
 
 import math
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Literal
 
 import torch
@@ -201,6 +202,11 @@ class FakeBackend:
         if self._device_like and not may_wait:
             return False
         return not bool(mask.any())
+
+    def recording(self) -> AbstractContextManager[None]:
+        if not self._device_like:
+            raise CapabilityError("the fake backend is a host's")
+        return nullcontext()
 
     def snapshot(self) -> dict[str, Tensor]:
         fields = {f"field/{name}": self._effective[name] for name in self._tables}

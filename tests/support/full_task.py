@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from domain.entity import EntitySelector
-from domain.env import EnvCfg, ManagerBasedRlEnv, StepResult
+from domain.env import ManagerBasedRlEnv, StepResult
+from domain.env_cfg import EnvCfg
 from domain.locomotion.gait import GaitClock
 from domain.locomotion.rewards import FeetContactMatchesGait, SwingFeetHeight
 from domain.managers.action import ActionTermCfg

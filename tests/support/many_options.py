@@ -9,7 +9,7 @@ from application.robots import cartpole
 from application.settings import PpoSettings, TrainSettings
 from application.tasks.task import Task, TaskEntry
 from domain.entity import EntitySelection, EntitySelector
-from domain.env import EnvCfg
+from domain.env_cfg import EnvCfg
 from domain.managers.action import ActionTermCfg
 from domain.managers.buffers import DelayCfg
 from domain.managers.command import CommandTermCfg

@@ -6,7 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from domain.env import EnvCfg, ManagerBasedRlEnv, StepResult
+from domain.env import ManagerBasedRlEnv, StepResult
+from domain.env_cfg import EnvCfg
 from domain.managers.observation import ObservationGroupCfg, ObservationTermCfg
 from domain.managers.reward import RewardTermCfg
 from domain.managers.termination import TerminationTermCfg

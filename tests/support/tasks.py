@@ -6,7 +6,8 @@ from typing import Any
 
 from adapters.mujoco.backend import MujocoBackend
 from application.tasks.registry import TASKS
-from domain.env import EnvCfg, ManagerBasedRlEnv
+from domain.env import ManagerBasedRlEnv
+from domain.env_cfg import EnvCfg
 from domain.managers.command import CommandTermCfg
 from domain.managers.event import EventTermCfg
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from domain.errors import DeviceError, WorkerError
-from domain.learning.cycles import capture
+from domain.graphs import capture
 from domain.transfer import Lane
 
 _DRIFT = 2e-5
@@ -70,7 +70,7 @@ class CudaTransfer:
         self.device = device
         self._graphs = graphs
         torch.cuda.set_device(device)
-        self._side = torch.cuda.Stream(device)
+        self._streams = {lane: torch.cuda.Stream(device) for lane in (Lane.SIDE, Lane.ENV)}
         self._copies = [0, 0]
         self._registered: list[Tensor] = []
         origin = torch.cuda.Event(enable_timing=True)
@@ -84,7 +84,9 @@ class CudaTransfer:
         return self._copies[0], self._copies[1]
 
     def register(self, block: Tensor) -> None:
-        """Page-lock shared memory by ``cudaHostRegister``."""
+        """Page-lock shared memory by ``cudaHostRegister``; a block on the device itself needs nothing."""
+        if block.is_cuda:
+            return
         code = int(torch.cuda.cudart().cudaHostRegister(block.data_ptr(), block.nbytes, 0))
         if code:
             with suppress(RuntimeError):
@@ -123,7 +125,7 @@ class CudaTransfer:
 
     def submit(self, lane: Lane, work: Callable[[], None]) -> _Submitted:
         """Queue ``work`` between two events."""
-        stream = self._side if lane is Lane.SIDE else torch.cuda.current_stream(self.device)
+        stream = self._streams.get(lane) or torch.cuda.current_stream(self.device)
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         with torch.cuda.stream(stream):
             begin.record(stream)

@@ -6,6 +6,7 @@ cast into one packed float32 tensor; nothing else crosses.
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from adapters.mujoco.engine import batch as engine_batch
 from adapters.mujoco.engine import mujoco, route_log
 from adapters.mujoco.model_fields import ModelFields
 from application.robots.scene import SceneModel
-from domain.errors import ConfigurationError, DataError, SimulationError
+from domain.errors import CapabilityError, ConfigurationError, DataError, SimulationError
 from domain.physics import Capabilities, ModelIndex, StateView, StateWrite
 
 _NO_STAGE = int(mujoco.mjtStage.mjSTAGE_NONE)
@@ -171,6 +172,10 @@ class MujocoBackend:
     def skips(self, mask: Tensor, *, may_wait: bool = False) -> bool:
         """Say whether ``mask`` is empty."""
         return not bool(mask.numpy().any())
+
+    def recording(self) -> AbstractContextManager[None]:
+        """Refuse: the state is on the CPU; see the port."""
+        raise CapabilityError("the mujoco backend steps on the CPU: a CUDA graph cannot record it")
 
     def snapshot(self) -> dict[str, Tensor]:
         """Return copies of the engine's rows, the views, the control and the model fields."""

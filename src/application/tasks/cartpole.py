@@ -12,7 +12,7 @@ from application.settings import PpoSettings, TrainSettings
 from application.tasks.off_policy_owners import OWNERS
 from application.tasks.task import Owner, Task, TaskEntry
 from domain.entity import EntitySelector
-from domain.env import EnvCfg
+from domain.env_cfg import EnvCfg
 from domain.managers.action import ActionTermCfg
 from domain.managers.event import EventTermCfg
 from domain.managers.observation import ObservationGroupCfg, ObservationTermCfg

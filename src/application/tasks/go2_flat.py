@@ -9,7 +9,7 @@ from application.settings import PpoSettings, TrainSettings
 from application.tasks.off_policy_owners import OWNERS
 from application.tasks.task import Owner, Task, TaskEntry
 from domain.entity import EntitySelector
-from domain.env import EnvCfg
+from domain.env_cfg import EnvCfg
 from domain.locomotion import gait
 from domain.locomotion import rewards as gait_rewards
 from domain.managers.action import ActionTermCfg

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from application.robots.scene import SceneModel
 from application.settings import PpoSettings, RuntimeSettings, TrainSettings
-from domain.env import EnvCfg
+from domain.env_cfg import EnvCfg
 from domain.errors import ConfigurationError
 from domain.learning.config import FlashSacCfg, SacCfg, Td3Cfg
 

@@ -81,12 +81,8 @@ class ActionManager(Stateful):
         """Terms and their delay lines."""
         return [*self.terms.items(), *((f"{name}/delay", delay) for name, delay in self._delays.items())]
 
-    def process(self, action: Tensor) -> None:
-        """Take a new action, (num_envs, dim) float32, and write the control targets.
-
-        Raises:
-            ConfigurationError: Wrong type, shape, dtype or device; nothing has changed then.
-        """
+    def check(self, action: Tensor) -> None:
+        """Raise ConfigurationError for an action of another type, shape, dtype or device than a step takes."""
         env = self._env
         if not isinstance(action, Tensor):
             raise ConfigurationError(f"an action is a torch.Tensor, not {type(action).__name__}")
@@ -95,6 +91,10 @@ class ActionManager(Stateful):
                 f"the action is {action.dtype} of shape {tuple(action.shape)} on {action.device}, "
                 f"expected torch.float32 of shape {tuple(env.action.shape)} on {env.device}"
             )
+
+    def process(self, action: Tensor) -> None:
+        """Take a new action, (num_envs, dim) float32, that passed ``check``, and write the control targets."""
+        env = self._env
         env.action_before_previous.copy_(env.previous_action)
         env.previous_action.copy_(env.action)
         env.action.copy_(action)

@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import threading
+from collections.abc import Iterator
 
 import pytest
 
@@ -37,6 +38,15 @@ def test_the_environment_is_put_back_exactly_even_after_an_error(monkeypatch: py
     assert dict(os.environ) == before
 
 
+@pytest.fixture
+def _interruptible() -> Iterator[None]:
+    # A shell starts what runs in the background deaf to Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
 def test_signals_are_held_back_inside_and_delivered_afterwards() -> None:
     before = blocked()
     inside: list[set[int]] = []

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from application.tasks.go2_flat import GO2_FLAT
-from domain.env import EnvCfg, ManagerBasedRlEnv
+from domain.env import ManagerBasedRlEnv
+from domain.env_cfg import EnvCfg
 from tests.support.tasks import make_env, with_command, with_event
 
 TERMS = (

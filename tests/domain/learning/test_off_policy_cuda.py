@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from domain.graphs import capture
 from domain.learning.config import ExecutionCfg, FlashSacCfg, SacCfg, Td3Cfg
-from domain.learning.cycles import capture
 from domain.learning.flashsac import FlashSacLearner
 from domain.learning.kernels import Kernels, TorchKernels
 from domain.learning.learner import Learner, LearnerPlan
