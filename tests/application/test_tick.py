@@ -49,24 +49,37 @@ def test_every_tick_has_one_policy_version_and_its_chunk_says_which() -> None:
         assert (made.collector.actions[grant.tick] == grant.policy_version).all()
 
 
-@settings(deadline=None, max_examples=300)
-@given(st.integers(0, 2**32), st.integers(0, 12), st.integers(1, 5), st.integers(1, 30), st.integers(0, 11))
+@settings(deadline=None, max_examples=1200)
+@given(
+    st.integers(0, 2**32),
+    st.integers(0, 12),
+    st.integers(1, 5),
+    st.integers(1, 30),
+    st.integers(0, 11),
+    st.none() | st.integers(8, 90),
+)
 def test_any_schedule_of_the_device_keeps_the_contract(
-    seed: int, slowest: int, envs: int, learning_start: int, spare: int
+    seed: int, slowest: int, envs: int, learning_start: int, spare: int, fails_after: int | None
 ) -> None:
-    """FR-25, and every rule of the trace check."""
-    transfer, collector = FakeTransfer(seed, slowest=slowest), FakeCollector(envs)
+    """FR-25, and every rule of the trace check, also up to where a device fails."""
+    transfer = FakeTransfer(seed, slowest=slowest, fails_after=fails_after)
     capacity = max(envs, learning_start) + spare
     made = make_runtime(
         transfer=transfer,
-        collector=collector,
+        collector=FakeCollector(envs),
         learning_start=learning_start,
         plan=partial(replay_plan, capacity=capacity),
     )
-    made.ticks(16)
-    settled(made)
+    try:
+        made.ticks(16)
+        settled(made)
+    except WorkerError as error:
+        assert fails_after is not None
+        assert str(error) == "the GPU failed: planted"
+    else:
+        assert len(made.traces) == 16
+        assert_rows(made, capacity)
     assert check(made.header, made.traces) == []
-    assert_rows(made, capacity)
 
 
 def assert_rows(made: Runtime, capacity: int) -> None:

@@ -236,10 +236,12 @@ def test_ctrl_c_saves_and_the_run_can_be_continued(tmp_path: Path) -> None:
     assert check_trace(TraceFileReader(run / TRACE)).breaks == {}
 
 
-@pytest.mark.parametrize("words", ["run ", "iteration 20/"])
-def test_two_ctrl_c_end_it_at_once(tmp_path: Path, words: str) -> None:
-    """FR-67: while it warms up, and while it learns."""
-    running = command(tmp_path, "cartpole_balance", "--algo", "sac", "--iterations", "100000")
+@pytest.mark.parametrize(
+    ("words", "more"), [("run ", ()), ("iteration 20/", ()), ("iteration 20/", ("--set", "train.save_interval=1"))]
+)
+def test_two_ctrl_c_end_it_at_once(tmp_path: Path, words: str, more: tuple[str, ...]) -> None:
+    """FR-67: while it warms up, while it learns, and while it saves."""
+    running = command(tmp_path, "cartpole_balance", "--algo", "sac", "--iterations", "100000", *more)
     wait_for(running, words)
     for _ in range(2):
         os.killpg(running.pid, signal.SIGINT)
