@@ -64,6 +64,7 @@ class OffPolicyRuntime:
         self._seen = torch.zeros(plan.sizes["observation"], device=device)
         self._obs, self._began = plan.observation(self._seen)
         self._action = torch.zeros(plan.sizes["action"], device=device)
+        self._summed = 0
         self._hot: GatheredBatch | None = None
         self._last: OpenTick | None = None
         self.metrics: Mapping[str, Tensor] = {}
@@ -217,17 +218,16 @@ class OffPolicyRuntime:
     def _verify(self, chunk: ChunkHeader) -> None:
         if chunk.checksum is None or not self._cfg.checksums:
             return
-        found = torch.zeros((), dtype=torch.int64, device=self._transfer.device)
-        summed = self._transfer.submit(Lane.SIDE, partial(self._sum, found))
-        self._await(summed, "a checksum")
-        if int(found) != chunk.checksum:
+        self._await(self._transfer.submit(Lane.SIDE, self._sum), "a checksum")
+        if self._summed != chunk.checksum:
             raise WorkerError(
-                f"chunk {chunk.sequence} of tick {chunk.tick} came to the device with checksum {int(found)}, "
+                f"chunk {chunk.sequence} of tick {chunk.tick} came to the device with checksum {self._summed}, "
                 f"and {chunk.checksum} was published: shared memory or the copy is damaged"
             )
 
-    def _sum(self, found: Tensor) -> None:
-        found.copy_(checksum(self._replay.staging))
+    def _sum(self) -> None:
+        # Read here, where waiting for it means to wait for this lane alone.
+        self._summed = int(checksum(self._replay.staging))
 
     def _prepare(self) -> None:
         """Run all recurring work once and record it; learner, ring and statistics are then as before."""

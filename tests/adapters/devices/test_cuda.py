@@ -124,7 +124,7 @@ def make(device: torch.device, *, graphs: bool) -> Made:
     bounds = (-1.0,) * LAYOUT.action, (1.0,) * LAYOUT.action
     job = LearnerPlan(layout=LAYOUT, num_envs=ENVS, action_low=bounds[0], action_high=bounds[1], device=device, seed=1)
     learner = SacLearner(SAC, job, replay.batches, ExecutionCfg(graph=graphs))
-    cfg = RuntimeCfg(tick_timeout_s=60.0, learning_start=150)
+    cfg = RuntimeCfg(tick_timeout_s=60.0, learning_start=150, checksums=graphs)
     return Made(OffPolicyRuntime(learner, replay, collector, transfer, cfg), learner, replay, transfer)
 
 
