@@ -34,7 +34,8 @@ class StepResult:
     ``observations`` answer the next action: of rows that ended they are the first of the new episode,
     while ``final_observations`` (full width) are the true successors, meaningful where a row ended.
     ``valid`` is false for rows that broke; their reward is 0 and they count as terminated, not truncated.
-    Nothing here aliases the environment, but where no row changed both mappings hold the same tensors.
+    Nothing here aliases the environment, but where no row changed both mappings hold the same tensors. Where steps are
+    recorded, a result is overwritten by the second step after it.
     """
 
     observations: dict[str, Tensor]
@@ -98,7 +99,9 @@ class ManagerBasedRlEnv(Stateful):
             self.keep(f"encoder_bias/{name}", entity.encoder_bias)
         self._all_rows = torch.ones(n, dtype=torch.bool, device=device)
         self._has_reset = False
-        self._recorded: tuple[Callable[[], None], Tensor, StepResult] | None = None
+        self._given = torch.zeros_like(view.action)
+        self._recorded: list[tuple[Callable[[], None], StepResult]] = []
+        self._turn = 0
         self._startup()
 
     @property
@@ -154,29 +157,30 @@ class ManagerBasedRlEnv(Stateful):
         if not self._has_reset:
             raise ConfigurationError("reset() comes before the first step()")
         self.actions.check(action)
-        if self._recorded is None:
+        if not self._recorded:
             return self._step(action)
-        replay, given, result = self._recorded
-        given.copy_(action)
+        self._given.copy_(action)
+        replay, result = self._recorded[self._turn]
+        self._turn = (self._turn + 1) % len(self._recorded)
         replay()
         return result
 
     def record(self) -> None:
-        """Record the whole step as one CUDA graph, which every later step replays.
+        """Record the whole step as a CUDA graph, which every later step replays; explicit resets stay as they are.
 
-        The result of a step is then overwritten by the next one. Explicit resets stay as they are.
+        Two recordings take turns, so that a result is there until the step after the next one, when who learns from
+        it has put it elsewhere.
 
         Raises:
             CapabilityError: The backend is a host's.
-            ConfigurationError: A term waits for the device; names it.
         """
-        given = torch.zeros_like(self.view.action)
         with self.kept_state():
             # Once as it is: kernels are built, and memory is found, before anything is recorded.
-            self._step(given)
+            self._step(self._given)
             results: list[StepResult] = []
-            graph = capture(lambda: results.append(self.step_recorded(given)), self._rng.generator)
-        self._recorded = (graph.replay, given, results[0])
+            for _ in range(2):
+                graph = capture(lambda: results.append(self.step_recorded(self._given)), self._rng.generator)
+                self._recorded.append((graph.replay, results[-1]))
 
     def step_recorded(self, action: Tensor) -> StepResult:
         """Do one step inside work that a CUDA graph records."""

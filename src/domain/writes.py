@@ -37,6 +37,8 @@ class StateWrites(Stateful):
         self._nominal: dict[str, Tensor] = {}
         self._tables: dict[str, Tensor] = {}
         self._changed: dict[str, Tensor] = {}
+        self._touched: set[str] = set()
+        """Fields that a term has written in this step, whatever its rows: known without looking at a mask."""
         self._domain: Tensor | None = None
         self._owner = ""
         self._command_mask: Tensor | None = None
@@ -61,6 +63,7 @@ class StateWrites(Stateful):
         self.written.zero_()
         for changed in self._changed.values():
             changed.zero_()
+        self._touched.clear()
         self._committed = self.staged = False
 
     @contextmanager
@@ -134,6 +137,7 @@ class StateWrites(Stateful):
         table = self._tables[name] if axis is None else self._tables[name][..., axis]
         self._merge(table, values if ids is None else table.index_copy(1, ids, values), rows)
         self._changed[name] |= rows
+        self._touched.add(name)
 
     def commit(self) -> None:
         """Hand everything staged to the backend, once a step."""
@@ -143,10 +147,9 @@ class StateWrites(Stateful):
             raise SimulationError(f"commit inside the transaction of {self._owner}: close it first")
         self._committed = True
         if self.staged:
+            fields = {name: changed for name, changed in self._changed.items() if name in self._touched}
             self._backend.commit(
-                StateWrite(
-                    reset=self.reset, written=self.written, qpos=self._qpos, qvel=self._qvel, fields=self._changed
-                )
+                StateWrite(reset=self.reset, written=self.written, qpos=self._qpos, qvel=self._qvel, fields=fields)
             )
 
     def _write(self, view: Tensor, values: Tensor, mask: Tensor) -> None:

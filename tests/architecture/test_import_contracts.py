@@ -34,6 +34,8 @@ PLANTED = [
     ("entrypoints-through-adapters", "entrypoints/cli/planted.py", "def f():\n    import mujoco"),
     ("numpy-leaves", "adapters/metrics/planted.py", "import numpy"),
     ("numpy-leaves", "entrypoints/planted.py", "from numpy.random import default_rng"),
+    ("warp-leaf", "adapters/mujoco/planted.py", "import mujoco_warp"),
+    ("warp-leaf", "adapters/rendering/planted.py", "from warp import to_torch"),
     ("adapters-apart", "adapters/metrics/planted.py", "import adapters.mujoco"),
 ]
 

@@ -14,7 +14,7 @@ def test_the_surroundings_are_this_machine_s(tmp_path: Path) -> None:
     around = look_around(make_container(tmp_path))
 
     assert set(around.tasks) >= {"cartpole_balance", "cartpole_swingup", "go2_flat"}
-    assert set(around.simulators) == {"mujoco"}
+    assert set(around.simulators) == {"mujoco", "mjwarp"}
     assert around.devices[0] == "cpu"
     assert around.world_size == 1
 

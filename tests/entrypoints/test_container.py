@@ -8,7 +8,10 @@ from dependency_injector import errors
 
 from application.ports import Run
 from application.tasks.registry import TASKS
+from domain.errors import ConfigurationError
 from entrypoints.container import Container, LearnerJob
+
+NO_WARP = "mujoco-warp is not installed: pip install 'unilab[mjwarp]'"
 
 
 @pytest.fixture
@@ -24,16 +27,31 @@ def job() -> LearnerJob:
     return LearnerJob(task=task, observations=observations, action_dim=1, device=torch.device("cpu"))
 
 
-def test_every_simulator_builds_a_backend_with_the_capabilities_it_declares(container: Container) -> None:
+@pytest.mark.parametrize("name", ["mujoco", pytest.param("mjwarp", marks=pytest.mark.slow)])
+def test_every_simulator_builds_a_backend_with_the_capabilities_it_declares(container: Container, name: str) -> None:
+    if name == "mjwarp":
+        pytest.importorskip("mujoco_warp", reason=NO_WARP)
     task = TASKS["cartpole_balance"].build("ppo")
-    scene = task.scene(task.env.sim_dt)
-    for name in container.simulators.providers:
-        simulator = container.simulators(name)
-        backend = simulator.build(scene, 2, cpu_ids=None, log_dir=None)
+    simulator = container.simulators(name)
 
-        assert backend.num_envs == 2
-        assert backend.capabilities == simulator.capabilities
-        backend.close()
+    backend = simulator.build(task.scene(task.env.sim_dt), 2, device=torch.device("cpu"), cpu_ids=None, log_dir=None)
+
+    assert backend.num_envs == 2
+    assert backend.capabilities == simulator.capabilities
+    backend.close()
+
+
+def test_every_simulator_is_tried_above(container: Container) -> None:
+    assert set(container.simulators.providers) == {"mujoco", "mjwarp"}
+
+
+def test_a_simulator_without_physics_threads_refuses_their_cpus(container: Container) -> None:
+    task = TASKS["cartpole_balance"].build("ppo")
+
+    with pytest.raises(ConfigurationError, match="train.cpu_ids pins physics threads"):
+        container.simulators("mjwarp").build(
+            task.scene(task.env.sim_dt), 2, device=torch.device("cpu"), cpu_ids=(0,), log_dir=None
+        )
 
 
 def test_every_simulator_names_its_engine(container: Container) -> None:

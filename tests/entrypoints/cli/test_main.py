@@ -185,7 +185,7 @@ def test_the_tasks_are_listed_with_what_trains_them(capsys: pytest.CaptureFixtur
     assert main(["tasks"]) == 0
 
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("go2_flat"))
-    assert line.split()[-5:] == ["ppo", "sac", "td3", "flashsac", "mujoco"]
+    assert line.split()[-5:] == ["sac", "td3", "flashsac", "mujoco", "mjwarp"]
 
 
 def test_a_dry_run_prints_the_resolved_configuration_and_writes_nothing(
