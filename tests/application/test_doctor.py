@@ -95,6 +95,18 @@ def test_a_simulator_without_its_engine_is_missing() -> None:
     assert (verdict.state, verdict.detail) == ("missing", "its engine mujoco is absent")
 
 
+def test_a_machine_without_the_gpu_s_simulator_can_still_train() -> None:
+    simulators = {"mujoco": CAPABILITIES, "mjwarp": replace(CAPABILITIES, execution=Execution.DEVICE_RESIDENT)}
+    around = Surroundings(tasks=TASKS, simulators=simulators, devices=["cpu"])
+    engines = {"mujoco": "mujoco", "mjwarp": "mujoco-warp"}
+
+    found = diagnose(Machine(without=("mujoco-warp",)), around, engines, lambda: "egl")
+
+    verdict = find(found, "simulators", "mjwarp")
+    assert (verdict.state, verdict.remedy) == ("note", "pip install mujoco-warp")
+    assert found.healthy
+
+
 def test_a_missing_display_library_takes_videos_away_and_no_more() -> None:
     found = diagnosis(Machine(), display=None)
 

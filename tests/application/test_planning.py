@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from adapters.mjwarp.capabilities import CAPABILITIES as OF_MJWARP
 from adapters.mujoco.capabilities import CAPABILITIES
 from application.planning import (
     Request,
@@ -164,6 +165,47 @@ def test_another_learner_device_is_refused_with_rule_reason_and_remedy(
     with pytest.raises(DeviceError, match=rule + message) as caught:
         make_plan(request(algo=algo, device=name, learns=True), around)
     assert "\n" not in str(caught.value)
+
+
+def with_mjwarp(*devices: str) -> Surroundings:
+    around = surroundings(devices=devices)
+    return dataclasses.replace(around, simulators={**around.simulators, "mjwarp": OF_MJWARP})
+
+
+@pytest.mark.parametrize(
+    ("algo", "devices", "name", "found"),
+    [
+        ("ppo", ("cpu", "cuda:0"), "auto", "cuda:0"),
+        ("ppo", ("cpu", "cuda:0", "cuda:1"), "cuda:1", "cuda:1"),
+        ("sac", ("cpu", "cuda:0", "mps"), "auto", "cuda:0"),
+    ],
+)
+def test_a_simulator_on_the_device_trains_on_cuda(algo: str, devices: Sequence[str], name: str, found: str) -> None:
+    plan = make_plan(request(algo=algo, sim="mjwarp", device=name, learns=True), with_mjwarp(*devices))
+
+    assert plan.device == torch.device(found)
+
+
+@pytest.mark.parametrize(
+    ("changes", "devices", "message"),
+    [
+        ({"learns": True}, ("cpu",), "the device is cpu: use --sim mujoco"),
+        ({"learns": True, "device": "cpu"}, ("cpu", "cuda:0"), "the device is cpu: use --sim mujoco"),
+        ({"learns": True, "device": "mps"}, ("cpu", "mps"), "the device is mps; a policy also plays with --device cpu"),
+        ({"device": "mps"}, ("cpu", "mps"), "the device is mps; a policy also plays with --device cpu"),
+        ({"learns": True, "algo": "sac", "device": "mps"}, ("cpu", "mps"), "the device is mps"),
+    ],
+)
+def test_a_simulator_on_the_device_is_refused_without_cuda_in_one_line(
+    changes: dict[str, Any], devices: Sequence[str], message: str
+) -> None:
+    with pytest.raises(DeviceError, match=f"simulator 'mjwarp' trains on a CUDA GPU only.*{message}") as caught:
+        make_plan(request(sim="mjwarp", **changes), with_mjwarp(*devices))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_policy_plays_on_that_simulator_on_the_cpu() -> None:
+    assert make_plan(request(sim="mjwarp"), with_mjwarp("cpu")).device == torch.device("cpu")
 
 
 def test_a_policy_of_an_off_policy_run_plays_on_any_device() -> None:

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from domain.errors import CapabilityError, SimulationError
+from domain.physics import StateWrite
 from domain.view import EnvView
 from tests.support.fake_backend import DEFAULT_QPOS, FakeBackend
 from tests.support.small_env import make_view, mask
@@ -159,3 +160,31 @@ def test_a_field_that_the_backend_lacks_is_refused(view: EnvView) -> None:
 
 def test_the_saved_state_holds_field_tables_and_stray_rows(view: EnvView) -> None:
     assert set(view.writes.state_dict()) == {"outside", "fields/body_mass"}
+
+
+class LastWrite(FakeBackend):
+    """Remembers the fields of the last commit."""
+
+    fields: tuple[str, ...] = ()
+
+    def commit(self, write: StateWrite) -> None:
+        self.fields = tuple(write.fields)
+        super().commit(write)
+
+
+def test_a_commit_names_only_the_fields_that_a_term_wrote_in_its_step() -> None:
+    backend = LastWrite(2)
+    writes = make_view(backend=backend).writes
+    nominal = writes.model_field("body_mass")
+    seen = []
+
+    for randomises in (True, False):
+        writes.begin_step()
+        with writes.transaction(mask(2), "test"):  # no row: what counts is that a term wrote at all
+            writes.stage_reset()
+            if randomises:
+                writes.write_field("body_mass", nominal, mask(2))
+        writes.commit()
+        seen.append(backend.fields)
+
+    assert seen == [("body_mass",), ()]

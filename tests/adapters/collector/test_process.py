@@ -186,7 +186,7 @@ def test_a_saved_state_goes_on_in_a_new_process_with_fresh_episodes(seen: Seen) 
     with one_thread():
         env = env_builder(seen.values, None)()
         env.load_state_dict(state)
-        env.reset()
+        env.reset(stagger=True)
         env.step(torch.full((ENVS, 1), 0.5))
         expected = env.state_dict()
         env.close()

@@ -107,6 +107,7 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         ("train go2_flat --algo td3 --device xpu", "algorithm 'td3' learns on exactly one GPU"),
         ("train go2_flat --algo flashsac --device cuda:99", "algorithm 'flashsac' learns on exactly one GPU"),
         ("train cartpole_balance --sim mujoko", "unknown simulator 'mujoko': did you mean 'mujoco'?"),
+        ("train go2_flat --sim mjwarp --device cpu", "simulator 'mjwarp' trains on a CUDA GPU only"),
         ("train cartpole_balance --device tpu", "device 'tpu' is not on this machine: use auto, cpu"),
         ("train cartpole_balance --num-envs 0", "train.num_envs is 0: Input should be greater than 0"),
         ("train cartpole_balance --num-envs many", "Invalid value for '--num-envs'"),
@@ -160,6 +161,8 @@ def test_a_run_folder_that_cannot_be_written_is_one_line(runs: Path, capsys: pyt
 def test_an_interrupt_while_starting_ends_quietly() -> None:
     code = """
 import os, signal
+# A shell starts what runs in the background deaf to Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from entrypoints.cli import main
 import entrypoints.cli.listing as listing
 main.app.registered_commands[2].callback = lambda: os.kill(os.getpid(), signal.SIGINT)
