@@ -45,7 +45,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@sed '$(if $(TORCH_VERSION),s/^torch==.*/torch==$(TORCH_VERSION)/; /^setuptools==/d)' constraints.txt > $(VENV)/constraints.txt
 	links="$${PIP_FIND_LINKS:-$$($(BIN)/python -m pip config get global.find-links 2>/dev/null || true)}"; \
 	VIRTUAL_ENV="$(abspath $(VENV))" $(BIN)/uv pip install -q $${links:+--find-links "$$links"} \
-		$(if $(TORCH_BACKEND),--torch-backend=$(TORCH_BACKEND)) $(if $(NOLOCK),,-c $(VENV)/constraints.txt) -e '.[dev]'
+		$(if $(TORCH_BACKEND),--torch-backend=$(TORCH_BACKEND)) $(if $(NOLOCK),,-c $(VENV)/constraints.txt) -e '.[dev,mjwarp]'
 	@touch $@
 
 demo: setup

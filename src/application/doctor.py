@@ -109,11 +109,13 @@ def _simulators(
     found = []
     for name, capabilities in simulators.items():
         engine = engines[name]
-        if versions[engine] is None:
-            remedy = f"pip install {engine}"
-            found.append(Verdict(subject=name, state="missing", detail=f"its engine {engine} is absent", remedy=remedy))
-            continue
         host = capabilities.execution is Execution.HOST_BRIDGE
+        if versions[engine] is None:
+            # Runs need one simulator, and the one on the host works on any machine.
+            state: State = "missing" if host else "note"
+            remedy = f"pip install {engine}"
+            found.append(Verdict(subject=name, state=state, detail=f"its engine {engine} is absent", remedy=remedy))
+            continue
         where = "steps on CPU threads" if host else "steps on the learner's GPU"
         detail = f"{where}; {len(capabilities.sensor_types)} sensor types, "
         detail += f"{len(capabilities.model_fields)} model fields that may differ from env to env"

@@ -17,12 +17,13 @@ from application.training import (
     TrainOutput,
     TrainPlan,
     TrainSummary,
+    check_faults,
     report,
     save,
     saved_learner,
     saved_part,
 )
-from domain.errors import DataError
+from domain.errors import DataError, OutputError, SimulationError
 from domain.learning.learner import Learner
 from domain.replay.replay import Replay
 from domain.timing import HostPhase, TickTrace, TraceHeader
@@ -51,16 +52,12 @@ class _Timings:
         """Count a tick."""
         phases = {phase: end - begin for phase, begin, end in tick.host}
         self._put("inference_s", phases[HostPhase.ACT])
-        self._put("wait_s", phases[HostPhase.OBSERVATION])
         self._put("collect_s", tick.collect[1] - tick.collect[0])
         if tick.update is not None:
             self._put("update_s", tick.update.device[1] - tick.update.device[0])
         if tick.ingest is not None:
             self._put("ingest_s", tick.ingest.commit[1] - tick.ingest.copy[0])
             self._put("policy_lag", float(tick.policy_version - tick.ingest.policy_version))
-            self._put("ingress_depth", 2.0)
-        else:
-            self._put("ingress_depth", 1.0)
 
     def drain(self) -> dict[str, float]:
         """Return the means and start anew."""
@@ -119,7 +116,9 @@ class _Loop:
         self._parts, self._plan, self._output = parts, plan, output
         self._progress = Progress()
         self._timings = _Timings()
-        self._reported = 0
+        self._reported = self._logged = 0
+        self._waited = 0.0
+        self._known: set[str] = set()
         self._refilling = resume_from is not None
         self.ticks = 0
         """Run so far, over the whole training."""
@@ -141,7 +140,9 @@ class _Loop:
             iteration = progress.iteration + (not self._refilling)
             # Asked before the tick, because the collector must know that a checkpoint follows.
             ending = stop.requested or iteration >= plan.iterations
-            log = not self._refilling and (ending or iteration % plan.log_interval == 0)
+            # While the replay fills, nothing is learnt that could be logged; broken rows are looked for all the same.
+            due = self.ticks + 1 if self._refilling else iteration
+            log = due % plan.log_interval == 0 or (ending and not self._refilling)
             saves = not self._refilling and (ending or iteration % plan.save_interval == 0)
             runtime.tick(self.ticks, log=log, save=saves)
             self.ticks += 1
@@ -162,23 +163,41 @@ class _Loop:
 
     def _log(self, published: Published) -> None:
         progress, runtime = self._progress, self._parts.runtime
-        values = runtime.metrics
-        learnt = torch.stack(list(values.values())).tolist() if values else []
+        collected, self._reported = progress.env_steps - self._reported, progress.env_steps
+        if self._refilling:
+            if published.report is not None:
+                check_faults(progress, published.report, self._output, collected)
+            return
+        waited, self._waited = runtime.waited_s - self._waited, runtime.waited_s
+        ticks, self._logged = self.ticks - self._logged, self.ticks
         progress.metrics = {
-            **{f"learner/{name}": v for name, v in zip(values, learnt, strict=True) if not math.isnan(v)},
+            **self._learnt(),
             **progress.rates(),
             **self._timings.drain(),
+            "wait_s": waited / ticks,
+            "ingress_depth": float(runtime.depth),
             "replay_size": float(min(runtime.committed, len(self._parts.replay.ring.rows))),
             "policy_version": float(self._parts.learner.policy_version),
         }
         if published.report is not None:
-            report(progress, published.report, self._output, progress.env_steps - self._reported)
-        self._reported = progress.env_steps
+            report(progress, published.report, self._output, collected)
+
+    def _learnt(self) -> dict[str, float]:
+        """Return the learner's values; those of a part that has had no turn yet are not there."""
+        values = self._parts.runtime.metrics
+        numbers = torch.stack(list(values.values())).tolist() if values else []
+        found = {f"learner/{name}": v for name, v in zip(values, numbers, strict=True)}
+        self._known.update(name for name, v in found.items() if not math.isnan(v))
+        for name in sorted(name for name in self._known if math.isnan(found[name])):
+            self._output.warn(f"{name} is no number in iteration {self._progress.iteration}: look at the learning rate")
+        return {name: v for name, v in found.items() if name in self._known}
 
     def _save(self, published: Published) -> None:
         scaler = self._parts.replay.scaler
+        learner = self._parts.learner.state_dict()
+        check_finite(learner)
         payload: Payload = {
-            "learner": self._parts.learner.state_dict(),
+            "learner": learner,
             "env": dict(published.state or {}),
             TICK: self.ticks,
         }
@@ -194,7 +213,7 @@ class _Loop:
         self.ticks = ticks
         self._parts.learner.load_state_dict(saved_learner(checkpoint))
         restore_scaler(self._parts.replay, checkpoint)
-        self._reported = self._progress.env_steps
+        self._reported, self._logged = self._progress.env_steps, ticks
         start = self._parts.runtime.header(self.ticks).learning_start
         self._output.warn(
             f"the replay is not saved: {start:,} rows of fresh episodes are collected before learning goes on"
@@ -203,11 +222,26 @@ class _Loop:
     def _traced(self, tick: TickTrace) -> None:
         self._timings.add(tick)
         if self.trace is not None:
-            self.trace.write(tick)
+            try:
+                self.trace.write(tick)
+            except OutputError as error:
+                # A record of the run is worth less than the run.
+                self._output.warn(f"{error}: the trace ends here")
+                self.trace = None
+
+
+def check_finite(learner: Mapping[str, object]) -> None:
+    """Raise SimulationError where a learner's payload holds what is no number: it could not be loaded again."""
+    for name, tensor in saved_part(learner, "tensors").items() if "tensors" in learner else ():
+        if isinstance(tensor, Tensor) and not bool(torch.isfinite(tensor).all()):
+            raise SimulationError(
+                f"the learner's '{name}' is no longer a number, so it was not saved: continue from the last "
+                "checkpoint, with lower learning rates"
+            )
 
 
 def restore_scaler(replay: Replay, checkpoint: Mapping[str, object]) -> None:
-    """Continue the statistics of rewards. Raises DataError where the checkpoint's do not fit."""
+    """Continue the statistics of rewards; episodes begin anew. Raises DataError where the checkpoint's do not fit."""
     if replay.scaler is None:
         return
     saved = {name: value for name, value in saved_part(checkpoint, SCALER).items() if isinstance(value, Tensor)}
@@ -215,3 +249,4 @@ def restore_scaler(replay: Replay, checkpoint: Mapping[str, object]) -> None:
         replay.scaler.load_state_dict(saved)
     except RuntimeError as error:
         raise DataError(f"the checkpoint's entry '{SCALER}' does not fit: {error}") from error
+    replay.scaler.start_episodes()

@@ -15,7 +15,7 @@ from application.robots.scene import SceneModel
 from application.settings import PpoSettings
 from application.tasks.task import Task, TaskEntry
 from domain.errors import CapabilityError, ConfigurationError, DeviceError, unknown_name
-from domain.physics import Capabilities
+from domain.physics import Capabilities, Execution
 
 LATER_ALGORITHMS = ("appo",)
 """Known names that this version does not train with."""
@@ -81,6 +81,7 @@ def make_plan(request: Request, around: Surroundings) -> Plan:
         device = learner_device(request.algo, request.device, around)
     else:
         device = resolve_device(request.device, around)
+    check_simulator_device(request, device, around)
     choices = Choices(algo=request.algo, sim=request.sim, device=device)
     declared = entry.build(request.algo)
     values = to_values(declared, choices)
@@ -157,17 +158,47 @@ def learner_device(algo: str, name: str, around: Surroundings) -> str:
     )
 
 
+def check_simulator_device(request: Request, device: str, around: Surroundings) -> None:
+    """Refuse a simulator that steps on the device itself where that is the wrong one for it.
+
+    Training needs a CUDA device; playing a policy in a few environments also works on the CPU.
+
+    Raises:
+        DeviceError: One line with the reason and what can be done instead.
+    """
+    if around.simulators[request.sim].execution is not Execution.DEVICE_RESIDENT:
+        return
+    hosts = sorted(name for name, found in around.simulators.items() if found.execution is Execution.HOST_BRIDGE)
+    instead = f"use --sim {' or '.join(hosts)}" if hosts else "there is no other --sim"
+    kind = device.partition(":")[0]
+    if kind != "cuda" and (request.learns or kind != "cpu"):
+        also = "" if kind == "cpu" else "; a policy also plays with --device cpu"
+        raise DeviceError(
+            f"simulator '{request.sim}' trains on a CUDA GPU only, where its environments stay, and the device is "
+            f"{device}{also}: {instead}"
+        )
+
+
 def check_replay(task: Task) -> None:
-    """Refuse an off-policy task whose replay cannot take in one env step of all its environments.
+    """Refuse an off-policy task whose replay cannot take in one env step, or whose run ends before it learns.
 
     Raises:
         ConfigurationError: Names both numbers.
     """
     learner, envs = task.learner, task.train.num_envs
-    if not isinstance(learner, PpoSettings) and envs > learner.replay_rows:
+    if isinstance(learner, PpoSettings):
+        return
+    if envs > learner.replay_rows:
         raise ConfigurationError(
             f"train.num_envs is {envs}, above {learner.kind}.replay_rows ({learner.replay_rows}), which would not hold "
             "one step of all of them: lower it, or keep more rows"
+        )
+    # The rows of a step are learnt from in the second step after it.
+    collected = max(0, task.train.iterations - 2) * envs
+    if collected < learner.learning_start_rows:
+        raise ConfigurationError(
+            f"{learner.kind}.learning_start_rows is {learner.learning_start_rows}, and train.iterations "
+            f"({task.train.iterations}) of train.num_envs ({envs}) collect {collected} in time: nothing would be learnt"
         )
 
 

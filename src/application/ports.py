@@ -1,6 +1,7 @@
 """Ports of everything outside that the use cases need; adapters implement them, entry points choose."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -30,9 +31,26 @@ class Simulator(Protocol):
         ...
 
     def build(
-        self, scene: SceneModel, num_envs: int, *, cpu_ids: Sequence[int] | None, log_dir: Path | None
+        self,
+        scene: SceneModel,
+        num_envs: int,
+        *,
+        device: torch.device,
+        cpu_ids: Sequence[int] | None,
+        log_dir: Path | None,
     ) -> PhysicsBackend:
-        """Return a batch of simulations of ``scene``."""
+        """Return a batch of simulations of ``scene``.
+
+        Args:
+            scene: What to simulate.
+            num_envs: Rows of every tensor.
+            device: Where a simulator that owns the state on a device has it; one on the host does not look at it.
+            cpu_ids: CPUs of a simulator that steps on the host; None leaves the choice to it.
+            log_dir: Folder for the engine's messages; None drops them.
+
+        Raises:
+            ConfigurationError: A setting that the simulator cannot follow, or it is not installed.
+        """
         ...
 
     def log_to(self, folder: Path) -> None:
@@ -154,7 +172,7 @@ class CheckpointStore(Protocol):
     """Checkpoint files: written aside, flushed and renamed; loaded without executing code."""
 
     def save(self, path: Path, payload: Payload) -> None:
-        """Write ``payload`` so that ``path`` is always whole. Raises DataError where it cannot."""
+        """Write ``payload`` so that ``path`` is always whole. Raises OutputError where it cannot."""
         ...
 
     def load(self, path: Path, device: torch.device) -> Payload:
@@ -212,6 +230,10 @@ class RunStore(Protocol):
 
     def create(self, task: str, algo: str, name: str) -> Run:
         """Make a new run folder. Raises DataError where it cannot be written."""
+        ...
+
+    def claim(self, run: Run) -> AbstractContextManager[None]:
+        """Keep other processes from training the run meanwhile. Raises DataError where another one does."""
         ...
 
     def find(self, reference: str) -> Run:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from application.config_checks import TABLES
 from domain.errors import ConfigurationError
 
 _ONE_DEVICE = "one run learns on one device (--device); PPO takes several through torchrun and RSL-RL"
@@ -35,10 +36,14 @@ REMOVED: Mapping[str, str] = MappingProxyType(
 """What to do instead, by the last part of an option's path."""
 
 
+TERM_TABLES = frozenset({*TABLES, "observations"})
+"""A task's terms name their parameters as they like."""
+
+
 def refuse_removed(path: str) -> None:
     """Raise ConfigurationError, with what there is instead, where the last part of ``path`` is a removed option."""
     last = path.rpartition(".")[2]
-    if last in REMOVED:
+    if last in REMOVED and path.partition(".")[0] not in TERM_TABLES:
         raise ConfigurationError(f"{path} does not exist here: {REMOVED[last]}")
 
 

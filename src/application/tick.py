@@ -25,6 +25,8 @@ from domain.transfer import Completion, Lane, Transfer
 
 _SPIN_S = 5e-4
 _NAP_S = 5e-5
+_STOPPED_S = 1.0
+"""A pause between two looks that no machine needs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +69,8 @@ class OffPolicyRuntime:
         self._summed = 0
         self._hot: GatheredBatch | None = None
         self._last: OpenTick | None = None
+        self.waited_s = 0.0
+        """How long all ticks have waited for the collector."""
         self.metrics: Mapping[str, Tensor] = {}
         """Of the last update, on the device."""
         self.trace: Callable[[TickTrace], None] = lambda tick: None
@@ -96,6 +100,11 @@ class OffPolicyRuntime:
         return self._ingress.committed
 
     @property
+    def depth(self) -> int:
+        """Chunk slots that were not free when the last tick had been granted."""
+        return 0 if self._last is None else self._last.depth
+
+    @property
     def warm(self) -> bool:
         """Whether the next tick learns."""
         return self._hot is not None
@@ -111,6 +120,9 @@ class OffPolicyRuntime:
         Raises:
             WorkerError: Either side failed or took too long.
         """
+        if self._last is None:
+            # What came before the first tick is no part of it.
+            self._noted = time.perf_counter()
         marked = tuple(phase for phase, asked in ((HostPhase.LOG, log), (HostPhase.SAVE, save)) if asked)
         version, copies = self._learner.policy_version, self._transfer.copies
         tick = OpenTick(number=number, version=version, marked=marked, copies=copies)
@@ -165,7 +177,9 @@ class OffPolicyRuntime:
 
     def _settle(self, tick: OpenTick) -> ChunkHeader:
         if tick.published is None:
+            begin = time.perf_counter()
             tick.published = self._collector.wait(self._cfg.tick_timeout_s)
+            self.waited_s += time.perf_counter() - begin
             self._ingress.publish(tick.published.header)
         return tick.published.header
 
@@ -187,7 +201,7 @@ class OffPolicyRuntime:
         batch = None
         if self._ingress.committed >= self._cfg.learning_start:
             batch = 0 if tick.hot is None else 1 - tick.hot.number
-        commit = self._transfer.submit(Lane.SIDE, partial(self._take_in, tick.number, batch, rows > 0))
+        commit = self._transfer.submit(Lane.SIDE, partial(self._take_in, tick.number, batch))
         self._ingress.free(chunk.slot)
         tick.ingest = TakenChunk(
             header=chunk,
@@ -204,16 +218,11 @@ class OffPolicyRuntime:
     def _update(self, batch: int) -> None:
         self.metrics = self._learner.update(batch)
 
-    def _take_in(self, tick: int, batch: int | None, written: bool) -> None:
+    def _take_in(self, tick: int, batch: int | None) -> None:
         """Device work: the staged chunk into the ring, and a batch out of it."""
         if batch is not None:
             self._replay.seed(tick)
-        if written:
-            self._takes[batch]()
-            return
-        self._replay.ring.skip()
-        if batch is not None:
-            self._replay.gather(batch)
+        self._takes[batch]()
 
     def _verify(self, chunk: ChunkHeader) -> None:
         if chunk.checksum is None or not self._cfg.checksums:
@@ -254,9 +263,13 @@ class OffPolicyRuntime:
 
     def _await(self, work: Completion, what: str) -> None:
         """Wait for work of the device: awake at first, then in naps, so that physics threads have the CPU."""
-        start = time.perf_counter()
+        start = seen = time.perf_counter()
         while not work.done():
-            waited = time.perf_counter() - start
+            now = time.perf_counter()
+            if now - seen > _STOPPED_S:
+                # This process was stopped (Ctrl-Z): that time does not count.
+                start += now - seen
+            seen, waited = now, now - start
             if waited > self._cfg.tick_timeout_s:
                 raise WorkerError(
                     f"{what} has not ended on {self._transfer.device} within {self._cfg.tick_timeout_s:g} s "

@@ -125,11 +125,20 @@ def report(progress: Progress, env: EnvReport, output: TrainOutput, collected: i
         SimulationError: One source broke all of the ``collected`` env steps that the report is about.
     """
     progress.metrics |= env.metrics
-    for source, (count, row, step) in env.faults.items():
-        output.warn(f"{source} broke {count} env steps since the last report, last in env {row} at step {step}")
     progress.metrics["faults"] = float(sum(count for count, _, _ in env.faults.values()))
     for sink in output.sinks:
         sink.write(progress.iteration, progress.metrics)
+    check_faults(progress, env, output, collected)
+
+
+def check_faults(progress: Progress, env: EnvReport, output: TrainOutput, collected: int) -> None:
+    """Show what broke rows.
+
+    Raises:
+        SimulationError: One source broke all of the ``collected`` env steps that the report is about.
+    """
+    for source, (count, row, step) in env.faults.items():
+        output.warn(f"{source} broke {count} env steps since the last report, last in env {row} at step {step}")
     for source, (count, _, _) in env.faults.items():
         if count >= collected:
             raise SimulationError(

@@ -24,6 +24,10 @@ class DataError(UnilabError):
     """A file (checkpoint, run, robot figures, motion) is missing, damaged or of another kind."""
 
 
+class OutputError(UnilabError):
+    """Something that a run produces cannot be written, e.g. because the disk is full."""
+
+
 class SimulationError(UnilabError):
     """The physics engine failed, or was handed something it cannot simulate."""
 

@@ -24,7 +24,7 @@ class Lane(enum.Enum):
 
 
 class Completion(Protocol):
-    """One submitted piece of work. Errors of the device surface in either call as DeviceError."""
+    """One submitted piece of work. Errors of the device surface in either call as WorkerError."""
 
     def done(self) -> bool:
         """Tell whether the work has ended, without waiting."""
@@ -77,5 +77,5 @@ class Transfer(Protocol):
         ...
 
     def close(self) -> None:
-        """Wait for all work and release registered memory; never raises."""
+        """Wait for all work, but not for ever, and release registered memory; never raises."""
         ...

@@ -88,7 +88,7 @@ def build_planned_env(
 
     Args:
         container: Knows the simulators.
-        config: Gives the simulator, the number of envs, their CPUs and the seed.
+        config: Gives the simulator, the number of envs, their CPUs, the device and the seed.
         scene: What is simulated.
         cfg: The environment's own part, which may differ from the configuration's.
         log_dir: Folder for the engine's messages; None drops them.
@@ -101,7 +101,11 @@ def build_planned_env(
     torch.set_num_threads(1)
     train = config.task.train
     backend = simulator(container, config.choices.sim).build(
-        scene, train.num_envs, cpu_ids=train.cpu_ids, log_dir=log_dir
+        scene,
+        train.num_envs,
+        device=torch.device(config.choices.device),
+        cpu_ids=train.cpu_ids,
+        log_dir=log_dir,
     )
     rank = _launched("RANK", 0, lowest=0)
     seed = derive_seed(train.seed, f"rank/{rank}") if rank else train.seed

@@ -30,6 +30,7 @@ from application.system import SystemProbe
 from application.tasks.task import Task
 from application.trace import TRACE, TraceSource
 from domain.env import ManagerBasedRlEnv
+from domain.errors import ConfigurationError
 from domain.learning.config import ExecutionCfg, FlashSacCfg, SacCfg, Td3Cfg
 from domain.learning.kernels import Kernels
 from domain.learning.learner import Learner, LearnerPlan
@@ -88,9 +89,15 @@ class MujocoSimulator:
         return CAPABILITIES
 
     def build(
-        self, scene: SceneModel, num_envs: int, *, cpu_ids: Sequence[int] | None, log_dir: Path | None
+        self,
+        scene: SceneModel,
+        num_envs: int,
+        *,
+        device: torch.device,
+        cpu_ids: Sequence[int] | None,
+        log_dir: Path | None,
     ) -> PhysicsBackend:
-        """Return a batch of simulations of ``scene``."""
+        """Return a batch of simulations of ``scene``, whose state is on the CPU whatever the learner's device."""
         from adapters.mujoco.backend import MujocoBackend
 
         return MujocoBackend(scene, num_envs, cpu_ids=cpu_ids, log_dir=log_dir)
@@ -102,8 +109,49 @@ class MujocoSimulator:
         route_log(folder)
 
 
+class MjwarpSimulator:
+    """Simulator over ``adapters.mjwarp``; its capabilities are read without loading Warp, which may be absent."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the backend declares."""
+        from adapters.mjwarp.capabilities import CAPABILITIES
+
+        return CAPABILITIES
+
+    def build(
+        self,
+        scene: SceneModel,
+        num_envs: int,
+        *,
+        device: torch.device,
+        cpu_ids: Sequence[int] | None,
+        log_dir: Path | None,
+    ) -> PhysicsBackend:
+        """Return a batch of simulations of ``scene`` on ``device``; the engine writes no messages."""
+        if cpu_ids is not None:
+            raise ConfigurationError(
+                "train.cpu_ids pins physics threads, of which simulator 'mjwarp' has none: leave it out"
+            )
+        try:
+            from adapters.mjwarp.backend import MjwarpBackend
+        except ModuleNotFoundError as error:
+            if error.name not in ("warp", "mujoco_warp"):
+                raise
+            raise ConfigurationError("mujoco-warp is not installed: pip install 'unilab[mjwarp]'") from error
+
+        return MjwarpBackend(scene, num_envs, device=device)
+
+    def log_to(self, folder: Path) -> None:
+        """Nothing to send: what the engine has to say is asked of the backend."""
+
+
 def _mujoco() -> Simulator:
     return MujocoSimulator()
+
+
+def _mjwarp() -> Simulator:
+    return MjwarpSimulator()
 
 
 def _run_store(root: str) -> RunStore:
@@ -242,8 +290,8 @@ class Container(containers.DeclarativeContainer):
     config = providers.Configuration(strict=True)
     """``runs_dir``: where run folders lie."""
 
-    simulators = providers.Aggregate(mujoco=providers.Singleton(_mujoco))
-    engines = providers.Object({"mujoco": "mujoco"})
+    simulators = providers.Aggregate(mujoco=providers.Singleton(_mujoco), mjwarp=providers.Singleton(_mjwarp))
+    engines = providers.Object({"mujoco": "mujoco", "mjwarp": "mujoco-warp"})
     """The distribution behind each simulator."""
     run_store = providers.Singleton(_run_store, config.runs_dir)
     checkpoint_store = providers.Singleton(_checkpoint_store)

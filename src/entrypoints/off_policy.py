@@ -5,6 +5,8 @@ import dataclasses
 from collections.abc import Callable
 from functools import partial
 
+import torch
+
 from application.memory import MemoryThere, check_memory, memory_needs
 from application.offpolicy import OffPolicyParts, restore_scaler, train_off_policy
 from application.planning import Plan
@@ -21,6 +23,7 @@ from application.training import (
     saved_env,
     saved_learner,
 )
+from domain.errors import DeviceError
 from domain.learning.config import ExecutionCfg, FlashSacCfg
 from domain.learning.learner import Learner, LearnerPlan
 from domain.learning.reward_scaling import RewardScaler
@@ -67,7 +70,13 @@ def run_off_policy(
         closing.callback(collector.close)
         # Closed before the collector, whose memory it has locked.
         closing.callback(transfer.close)
-        learner, replay = _build(container, plan, replay_plan, facts, transfer)
+        try:
+            learner, replay = _build(container, plan, replay_plan, facts, transfer)
+        except torch.OutOfMemoryError as error:
+            raise DeviceError(
+                f"{plan.device} has too little memory for networks beside the replay: lower {cfg.kind}.replay_rows or "
+                f"{cfg.kind}.batch_size"
+            ) from error
         if payload is not None:
             # Done again by the training loop; here a misfit is found while the run is untouched.
             learner.load_state_dict(saved_learner(payload))

@@ -1,6 +1,7 @@
 """Composition of ``unilab train``: everything that can fail on bad input comes before the run folder."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import torch
@@ -143,45 +144,50 @@ def run_training(
         UnilabError: What is built refuses its settings (nothing has been written then), or training failed.
         KeyboardInterrupt: ``stop`` was requested before the first iteration; nothing has been written.
     """
+    with ExitStack() as claims:
+        if job.plan.config.choices.algo in OFF_POLICY_ALGORITHMS:
+            return _run_off_policy(container, job, stop, reports, claims)
+        return _run_on_policy(container, job, stop, reports, claims)
+
+
+def _run_on_policy(
+    container: Container, job: TrainJob, stop: StopFlag, reports: Reports, claims: ExitStack
+) -> tuple[Run | None, TrainSummary]:
     plan, choices = job.plan, job.plan.config.choices
-    if choices.algo in OFF_POLICY_ALGORITHMS:
-        return _run_off_policy(container, job, stop, reports)
     env = build_env(container, plan, plan.config.task.env)
-    try:
-        learner: OnPolicyLearner = container.learners(choices.algo, _learner_job(plan, env))
-        if job.payload is not None:
-            # Done again by the training loop; here a misfit is found while the run is untouched.
-            learner.load_state_dict(saved_learner(job.payload))
-            if learner.writes_run:
-                env.load_state_dict(saved_env(job.payload))
-        if stop.requested:
-            # Asked while everything was being built: there is nothing to save, so nothing is written.
-            raise KeyboardInterrupt
-        run = _open_run(container, job) if learner.writes_run else None
-        if run is not None:
-            simulator(container, choices.sim).log_to(run.path)
-            reports.started(run, facts_of(env))
-        summary = train_on_policy(
-            env,
-            learner,
-            _train_plan(plan),
-            _output(container, job, run, reports),
-            resume_from=job.payload,
-            stop=stop,
-        )
-        return run, summary
-    finally:
-        env.close()
+    claims.callback(env.close)
+    learner: OnPolicyLearner = container.learners(choices.algo, _learner_job(plan, env))
+    if job.payload is not None:
+        # Done again by the training loop; here a misfit is found while the run is untouched.
+        learner.load_state_dict(saved_learner(job.payload))
+        if learner.writes_run:
+            env.load_state_dict(saved_env(job.payload))
+    if stop.requested:
+        # Asked while everything was being built: there is nothing to save, so nothing is written.
+        raise KeyboardInterrupt
+    run = _open_run(container, job, claims) if learner.writes_run else None
+    if run is not None:
+        simulator(container, choices.sim).log_to(run.path)
+        reports.started(run, facts_of(env))
+    summary = train_on_policy(
+        env,
+        learner,
+        _train_plan(plan),
+        _output(container, job, run, reports),
+        resume_from=job.payload,
+        stop=stop,
+    )
+    return run, summary
 
 
 def _run_off_policy(
-    container: Container, job: TrainJob, stop: StopFlag, reports: Reports
+    container: Container, job: TrainJob, stop: StopFlag, reports: Reports, claims: ExitStack
 ) -> tuple[Run | None, TrainSummary]:
     # Imported late: learners and their runtime are not needed by other algorithms.
     from entrypoints.off_policy import OffPolicyRun, run_off_policy
 
     def open_run(facts: EnvFacts) -> tuple[Run, TrainOutput]:
-        run = _open_run(container, job)
+        run = _open_run(container, job, claims)
         reports.started(run, facts)
         return run, _output(container, job, run, reports)
 
@@ -218,10 +224,12 @@ def _learner_job(plan: Plan, env: ManagerBasedRlEnv) -> LearnerJob:
     )
 
 
-def _open_run(container: Container, job: TrainJob) -> Run:
+def _open_run(container: Container, job: TrainJob, claims: ExitStack) -> Run:
+    """Make or continue the run folder, which is this process's own until ``claims`` end."""
     store: RunStore = container.run_store()
     config = job.plan.config
     run = job.continued or store.create(config.task.name, config.choices.algo, job.name)
+    claims.enter_context(store.claim(run))
     store.write_config(run, config.values)
     store.write_environment(run, environment_record(container.system(), config.choices))
     return run

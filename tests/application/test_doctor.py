@@ -1,6 +1,7 @@
 """Verdicts about a machine that is described, not looked at."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from application.planning import Request, Surroundings, make_plan
 from application.system import Commit, Device, Processors
 from application.tasks.registry import TASKS
 from domain.errors import ConfigurationError, DeviceError
+from domain.physics import Execution
 
 CPU = Device(name="cpu", description="x86_64", memory_bytes=16 << 30)
 GPU = Device(name="cuda:0", description="H200", memory_bytes=None)

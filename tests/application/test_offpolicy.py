@@ -1,5 +1,6 @@
 """The loop around ticks, over fakes: what it counts, reports, saves and continues from."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,10 +10,10 @@ import torch
 from torch import Tensor
 
 from adapters.checkpoints.torch_store import TorchCheckpointStore
-from application.offpolicy import OffPolicyParts, restore_scaler, train_off_policy
+from application.offpolicy import OffPolicyParts, check_finite, restore_scaler, train_off_policy
 from application.ports import EnvReport, Published, Run
 from application.training import StopFlag, TrainOutput, TrainPlan, TrainSummary
-from domain.errors import ConfigurationError, DataError, SimulationError, WorkerError
+from domain.errors import ConfigurationError, DataError, OutputError, SimulationError, WorkerError
 from domain.learning.reward_scaling import RewardScaler
 from domain.timing import HostPhase, TickTrace, TraceHeader
 from domain.timing_check import check
@@ -51,6 +52,7 @@ class Loop:
     traces: list[KeptTrace] = field(default_factory=list)
     stop: StopFlag = field(default_factory=StopFlag)
     save_interval: int = 8
+    trace_of: Callable[[TraceHeader], KeptTrace] = KeptTrace
 
     def run(self, resume_from: Mapping[str, object] | None = None) -> TrainSummary:
         parts = OffPolicyParts(
@@ -70,7 +72,7 @@ class Loop:
         )
 
     def _open_trace(self, header: TraceHeader) -> KeptTrace:
-        self.traces.append(KeptTrace(header))
+        self.traces.append(self.trace_of(header))
         return self.traces[-1]
 
 
@@ -158,8 +160,11 @@ def test_reward_statistics_go_on_where_they_were(tmp_path: Path) -> None:
     assert kept["peak"] > 0
     again = make_runtime(scaler=fresh)
     restore_scaler(again.replay, checkpoint)
-    for name, tensor in fresh.state_dict().items():
-        assert torch.equal(tensor, kept[name]), name
+    # Episodes begin anew: the returns of those before do not go on.
+    assert kept.pop("returns").any()
+    assert not fresh.returns.any()
+    for name, tensor in kept.items():
+        assert torch.equal(fresh.state_dict()[name], tensor), name
     checkpoint["reward_scaler"] = {"peak": torch.zeros(3)}
     with pytest.raises(DataError, match="'reward_scaler' does not fit"):
         restore_scaler(again.replay, checkpoint)
@@ -218,6 +223,45 @@ def broken(published: Published) -> Published:
     return replace(
         published, report=published.report and EnvReport(metrics={}, faults={"reward/alive": (5 * ENVS, 1, 4)})
     )
+
+
+def test_a_replay_that_cannot_fill_because_every_row_breaks_ends_the_run(tmp_path: Path) -> None:
+    checkpoint = saved(Loop(tmp_path, iterations=10).run().checkpoint)
+    collector = FakeCollector(ENVS, valid=lambda tick: torch.zeros(ENVS), mischief=broken)
+    again = Loop(tmp_path, iterations=20, made=make_runtime(collector=collector))
+    with pytest.raises(SimulationError, match="reward/alive broke every one of the 20 env steps"):
+        again.run(checkpoint)
+    assert again.rows.rows == {}
+
+
+def test_values_that_are_no_longer_numbers_are_shown_and_never_saved(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, iterations=10)
+    update = loop.made.learner.update
+
+    def diverging(slot: int) -> Mapping[str, Tensor]:
+        values = dict(update(slot))
+        return values if loop.made.learner.policy_version < 3 else {**values, "critic_loss": torch.tensor(torch.nan)}
+
+    loop.made.learner.update = diverging  # type: ignore[method-assign]
+    loop.run()
+    assert loop.warnings == ["learner/critic_loss is no number in iteration 10: look at the learning rate"]
+    assert math.isnan(loop.rows.rows[10]["learner/critic_loss"])
+    with pytest.raises(SimulationError, match="the learner's 'actor/weight' is no longer a number"):
+        check_finite({"tensors": {"actor/weight": torch.tensor([1.0, torch.inf])}})
+
+
+def test_a_trace_that_cannot_be_written_does_not_end_the_run(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, iterations=10)
+    full = KeptTrace(loop.made.header)
+
+    def fails(tick: TickTrace) -> None:
+        raise OutputError("no room")
+
+    full.write = fails  # type: ignore[method-assign]
+    loop.trace_of = lambda header: full
+    assert loop.run().iteration == 10
+    assert loop.warnings == ["no room: the trace ends here"]
+    assert full.closed
 
 
 def few_broken(published: Published) -> Published:

@@ -43,7 +43,7 @@ def test_leaves_are_listed_in_order() -> None:
         ("training.replay_pipeline=cpu_pinned_double_buffer", "training.replay_pipeline does not exist here"),
         ("sync_mode=x", "sync_mode does not exist here: collector and learner keep one timing contract"),
         ("train.num_gpus=1", "train.num_gpus does not exist here"),
-        ("observations.delay.double_buffer=1", "observations.delay.double_buffer does not exist here: transitions"),
+        ("runtime.double_buffer=1", "runtime.double_buffer does not exist here: transitions"),
         ("train.num_envs", "'train.num_envs' sets nothing: write key=value"),
         ("=1", "'=1' sets nothing"),
         ("train.num_envs=", "train.num_envs: nothing follows '='"),

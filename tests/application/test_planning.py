@@ -221,3 +221,13 @@ def test_a_replay_that_does_not_hold_one_step_of_all_environments_is_refused_for
     make_plan(request(algo="sac", overrides=small), around)
     with pytest.raises(ConfigurationError, match=r"train.num_envs is 1024, above sac.replay_rows \(1000\)"):
         make_plan(request(algo="sac", overrides=small, learns=True), around)
+
+
+def test_a_run_that_ends_before_it_could_learn_is_refused() -> None:
+    around = surroundings(devices=["cpu", "cuda:0"])
+    short = ["train.num_envs=4", "train.iterations=300", "sac.learning_start_rows=1193", "sac.batch_size=8"]
+
+    with pytest.raises(ConfigurationError, match=r"learning_start_rows is 1193, .*\(4\) collect 1192 in time"):
+        make_plan(request(algo="sac", overrides=short, learns=True), around)
+    short[2] = "sac.learning_start_rows=1192"
+    make_plan(request(algo="sac", overrides=short, learns=True), around)

@@ -58,10 +58,11 @@ def test_rows_are_those_of_an_environment_stepped_by_hand() -> None:
         assert torch.equal(columns.obs, observations["actor"])
         assert torch.equal(columns.critic_obs, observations["critic"])
         assert torch.equal(columns.action, action)
-        assert torch.equal(columns.next_obs, result.final_observations["actor"])
-        assert torch.equal(columns.next_critic_obs, result.final_observations["critic"])
         assert torch.equal(columns.reward, result.reward)
         done = result.terminated | result.truncated
+        for stored, group in ((columns.next_obs, "actor"), (columns.next_critic_obs, "critic")):
+            final, seen = result.final_observations[group], result.observations[group]
+            assert torch.equal(stored, torch.where(done.unsqueeze(1), final, seen))
         assert torch.equal(columns.terminated + columns.truncated > 0, done)
         assert torch.equal(valid > 0, result.valid)
         assert torch.equal(obs, result.observations["actor"])

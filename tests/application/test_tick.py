@@ -73,9 +73,8 @@ def test_any_schedule_of_the_device_keeps_the_contract(
     try:
         made.ticks(16)
         settled(made)
-    except WorkerError as error:
-        assert fails_after is not None
-        assert str(error) == "the GPU failed: planted"
+    except WorkerError:
+        assert transfer.run == fails_after
     else:
         assert len(made.traces) == 16
         assert_rows(made, capacity)

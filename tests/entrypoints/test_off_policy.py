@@ -17,6 +17,7 @@ from dependency_injector import providers
 from adapters.checkpoints.torch_store import TorchCheckpointStore
 from adapters.metrics.trace_file import TraceFileReader
 from application.planning import Request, make_plan
+from application.ports import Run
 from application.trace import TRACE, check_trace
 from domain.errors import ConfigurationError, DataError, DeviceError, WorkerError
 from entrypoints.composition import look_around, make_container
@@ -229,6 +230,14 @@ def test_ctrl_c_saves_and_the_run_can_be_continued(tmp_path: Path) -> None:
     assert f"stopped at iteration {iteration}" in said
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     assert rows[-1]["iteration"] == iteration
+    with make_container(tmp_path).run_store().claim(Run(path=run)):
+        refused = command(tmp_path, "--resume", str(run), "--iterations", str(iteration + 5))
+        assert (
+            refused.communicate(timeout=60.0)[0]
+            .strip()
+            .endswith("is being trained by another process: wait for its end")
+        )
+        assert refused.returncode == 2
     again = command(tmp_path, "--resume", str(run), "--iterations", str(iteration + 5))
     code, said, left = ended(again)
     assert (code, left) == (0, []), said
@@ -250,6 +259,17 @@ def test_two_ctrl_c_end_it_at_once(tmp_path: Path, words: str, more: tuple[str, 
     assert (code, left) == (130, []), said
     for checkpoint in (newest(tmp_path) / "checkpoints").glob("*.pt"):
         TorchCheckpointStore().load(checkpoint, CPU)
+
+
+def test_ctrl_c_saves_also_where_nobody_reads_what_is_said(tmp_path: Path) -> None:
+    running = command(tmp_path, "cartpole_balance", "--algo", "sac", "--iterations", "100000")
+    wait_for(running, "iteration 20/")
+    assert running.stdout is not None
+    running.stdout.close()
+    os.killpg(running.pid, signal.SIGINT)
+    assert running.wait(timeout=GONE_S) == 130
+    checkpoints = list((newest(tmp_path) / "checkpoints").glob("*.pt"))
+    assert len(checkpoints) == 1
 
 
 def test_ctrl_c_while_it_starts_ends_it_without_a_run(tmp_path: Path) -> None:

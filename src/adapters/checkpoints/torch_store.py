@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from application.ports import Payload
-from domain.errors import DataError
+from domain.errors import DataError, OutputError
 
 _UNREADABLE = (
     RuntimeError,  # also NotImplementedError, of zipfile for a method that it lacks
@@ -31,7 +31,7 @@ class TorchCheckpointStore:
         """Write ``payload`` so that ``path`` is always whole; folders above it are made.
 
         Raises:
-            DataError: The file cannot be written; nothing is left behind.
+            OutputError: The file cannot be written; nothing is left behind.
         """
         aside = path.with_name(f".{path.name}.tmp")
         try:
@@ -46,7 +46,7 @@ class TorchCheckpointStore:
             aside.replace(path)
             _flush_folder(path.parent)
         except (OSError, RuntimeError) as error:
-            raise DataError(f"checkpoint {path} cannot be written: {_one_line(error)}") from error
+            raise OutputError(f"checkpoint {path} cannot be written: {_one_line(error)}") from error
         finally:
             with suppress(OSError):
                 aside.unlink(missing_ok=True)

@@ -24,6 +24,8 @@ from domain.replay.slots import SlotPlan, Slots
 GRACE_S = 2.0
 """How long a closed collector may take to end by itself."""
 _POLL_S = 0.2
+_STOPPED_S = 1.0
+"""What a look may take longer than asked for, before it is clear that this process stood still."""
 _BY_DESCRIPTOR = "file_descriptor"
 
 
@@ -196,15 +198,21 @@ class CollectorProcess:
 
     def _hear(self, waiting: _Wait, interrupted: Callable[[], bool] | None) -> object:
         """Return the next message; a process that has ended is noticed at once."""
+        deadline = waiting.deadline
         while True:
             if interrupted is not None and interrupted():
                 raise KeyboardInterrupt
-            left = max(0.0, waiting.deadline - time.monotonic())
-            span = left if interrupted is None else min(left, _POLL_S)
+            begin = time.monotonic()
+            left = max(0.0, deadline - begin)
+            span = min(left, _POLL_S)
             # A message may arrive between the looks at pipe and process, so an ended process is asked once more.
             if wait([self._connection, self._process.sentinel], span):
                 return self._read(waiting.where)
-            if span == left:
+            stopped = time.monotonic() - begin - span
+            if stopped > _STOPPED_S:
+                # Both processes were stopped (Ctrl-Z): that time does not count.
+                deadline += stopped
+            elif span == left:
                 raise WorkerError(
                     f"{waiting.what} within {waiting.seconds:g} s: if its environment only needs longer, "
                     f"raise {waiting.setting}"

@@ -11,6 +11,9 @@ from domain.errors import DeviceError, WorkerError
 from domain.graphs import capture
 from domain.transfer import Lane
 
+_REST_S = 10.0
+"""How long a closing transfer waits for the device."""
+_NAP_S = 1e-3
 _DRIFT = 2e-5
 """Share by which two clocks may part, far above what crystals do."""
 
@@ -127,16 +130,33 @@ class CudaTransfer:
         """Queue ``work`` between two events."""
         stream = self._streams.get(lane) or torch.cuda.current_stream(self.device)
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        with torch.cuda.stream(stream):
-            begin.record(stream)
-            work()
-            end.record(stream)
+        try:
+            with torch.cuda.stream(stream):
+                begin.record(stream)
+                work()
+                end.record(stream)
+        except RuntimeError as error:
+            raise WorkerError(f"the GPU failed: {error}") from error
         return _Submitted(self._clock, begin, end)
 
     def close(self) -> None:
-        """Wait for the device, then unlock the memory; a device that failed has nothing to wait for."""
-        with suppress(RuntimeError):
-            torch.cuda.synchronize(self.device)
-        for block in self._registered:
-            torch.cuda.cudart().cudaHostUnregister(block.data_ptr())
+        """Wait a while for the device, then unlock the memory; one that hangs is left to the process's end."""
+        if self._comes_to_rest():
+            for block in self._registered:
+                torch.cuda.cudart().cudaHostUnregister(block.data_ptr())
         self._registered.clear()
+
+    def _comes_to_rest(self) -> bool:
+        deadline = time.perf_counter() + _REST_S
+        with suppress(RuntimeError, WorkerError):
+            ends = [self.submit(lane, _nothing) for lane in Lane]
+            while not all(end.done() for end in ends):
+                if time.perf_counter() > deadline:
+                    return False
+                time.sleep(_NAP_S)
+            return True
+        return False
+
+
+def _nothing() -> None:
+    """Is done when all before it is."""

@@ -3,10 +3,11 @@
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
-from domain.errors import DataError
+from domain.errors import OutputError
 
 
 class JsonlSink:
@@ -21,7 +22,7 @@ class JsonlSink:
         self._file: TextIO | None = None
 
     def write(self, iteration: int, metrics: Mapping[str, float]) -> None:
-        """Append a row. Raises DataError where the file cannot be written."""
+        """Append a row. Raises OutputError where the file cannot be written."""
         try:
             if self._file is None:
                 self._file = self._open(iteration)
@@ -29,12 +30,14 @@ class JsonlSink:
             self._file.write(json.dumps({"iteration": iteration, **row}) + "\n")
             self._file.flush()
         except OSError as error:
-            raise DataError(f"{self._path} cannot be written: {error.strerror or error}") from error
+            raise OutputError(f"{self._path} cannot be written: {error.strerror or error}") from error
 
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
-            self._file.close()
+            # What could not be written has been said.
+            with suppress(OSError):
+                self._file.close()
 
     def _open(self, first: int) -> TextIO:
         if self._path.exists():

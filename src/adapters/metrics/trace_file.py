@@ -24,7 +24,7 @@ class TraceFile:
         self._unflushed = 0
 
     def write(self, tick: TickTrace) -> None:
-        """Append a tick. Raises DataError where the file cannot be written."""
+        """Append a tick. Raises OutputError where the file cannot be written."""
         try:
             if self._file is None:
                 self._file = _open_whole(self._path)
@@ -38,7 +38,7 @@ class TraceFile:
             raise _unwritable(self._path, error) from error
 
     def close(self) -> None:
-        """Flush and close the file. Raises DataError where what is left cannot be written."""
+        """Flush and close the file. Raises OutputError where what is left cannot be written."""
         if self._file is not None:
             file, self._file = self._file, None
             try:

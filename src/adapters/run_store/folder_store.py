@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from domain.errors import ConfigurationError, DataError
 CONFIG = "config.yaml"
 ENVIRONMENT = "environment.json"
 METRICS = "metrics.jsonl"
+LOCK = ".lock"
 _CHECKPOINT = re.compile(r"iteration_([0-9]+)\.pt")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _TIME = "%Y-%m-%d_%H-%M-%S"
@@ -62,6 +64,29 @@ class FolderRunStore:
         except OSError as error:
             raise DataError(f"a run folder cannot be made in {parent}: {error.strerror or error}") from error
         return Run(path=path)
+
+    @contextmanager
+    def claim(self, run: Run) -> Iterator[None]:
+        """Keep other processes from training the run meanwhile, where the system has file locks.
+
+        Raises:
+            DataError: Another one trains it.
+        """
+        if os.name != "posix":
+            yield
+            return
+        import fcntl
+
+        try:
+            file = (run.path / LOCK).open("a")
+        except OSError as error:
+            raise DataError(f"{run.path / LOCK} cannot be written: {error.strerror or error}") from error
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise DataError(f"run {run.path} is being trained by another process: wait for its end") from error
+            yield
 
     def find(self, reference: str) -> Run:
         """Return the run at a path, else the newest whose path below the root ends so, or whose name is so.

@@ -32,6 +32,10 @@ class RewardScaler(nn.Module):
         self.register_buffer("denominator", torch.ones(()))
         self.to(device)
 
+    def start_episodes(self) -> None:
+        """Forget the returns so far: all episodes begin anew."""
+        self.returns.zero_()
+
     def observe(self, reward: Tensor, done: Tensor, valid: Tensor | None = None) -> None:
         """Take in one committed step; no host read.
 

@@ -45,24 +45,21 @@ class ReplayRing:
     def add(self, rows: Tensor, valid: Tensor) -> None:
         """Write a chunk, (num_envs, width), behind the newest rows.
 
-        A row that is not ``valid``, (num_envs,), gives its place to a valid one of the chunk, of which there must be
-        one. No sample of several steps runs across that place.
+        A row that is not ``valid``, (num_envs,), gives its place to a valid one of the chunk, and no sample of several
+        steps runs across that place. A chunk without a valid row is passed over.
         """
         kept = valid > 0
         self._cut(kept)
-        places, count = self._places, len(self._places)
+        places, count, some = self._places, len(self._places), kept.any()
         first = torch.where(kept, places, count - 1).amin()
         before = torch.where(kept, places, -1).cummax(dim=0).values
         donors = torch.where(before < 0, first, before)
         chunk = rows.index_select(0, donors)
         chunk[:, -1] = torch.where(kept, chunk[:, -1], 1.0)
-        self.rows.index_copy_(0, (self.committed + places) % len(self.rows), chunk)
-        self.committed.add_(count)
+        targets = (self.committed + places) % len(self.rows)
+        self.rows.index_copy_(0, targets, torch.where(some, chunk, self.rows.index_select(0, targets)))
+        self.committed.add_(some * count)
         torch.clamp(self.committed, max=len(self.rows), out=self.size)
-
-    def skip(self) -> None:
-        """Pass over a chunk without a valid row: nothing is written, and no sample runs across the gap."""
-        self._cut(torch.zeros_like(self._places, dtype=torch.bool))
 
     def clear(self) -> None:
         """Forget all rows."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import torch
 from torch import Tensor
 
 from domain.env import StepResult
@@ -40,15 +41,21 @@ def write_transitions(
         block: A chunk block; all of it is overwritten.
         observations: What ``action`` answered, by group, (num_envs, width).
         action: (num_envs, action dim), as the policy chose it.
-        result: Of the step. The successor is its final observation: what was seen before a row began anew.
+        result: Of the step. The successor of a row that ended is its final observation, from before it began anew; of
+            any other row it is what the next action answers, with what events have written to its state.
     """
+    done = (result.terminated | result.truncated).unsqueeze(1)
+    successor = {
+        group: torch.where(done, result.final_observations[group], value)
+        for group, value in result.observations.items()
+    }
     rows, valid = plan.chunk(block)
     columns = plan.layout.columns(rows)
     columns.obs.copy_(observations[ACTOR])
-    columns.next_obs.copy_(result.final_observations[ACTOR])
+    columns.next_obs.copy_(successor[ACTOR])
     if plan.layout.critic:
         columns.critic_obs.copy_(observations[CRITIC])
-        columns.next_critic_obs.copy_(result.final_observations[CRITIC])
+        columns.next_critic_obs.copy_(successor[CRITIC])
     columns.action.copy_(action)
     columns.reward.copy_(result.reward)
     columns.terminated.copy_(result.terminated)

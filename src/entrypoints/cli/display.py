@@ -16,12 +16,13 @@ _USUAL: Mapping[str, object] = {
 }
 
 
-def tell(text: str) -> None:
+def tell(text: str, *, err: bool = False) -> None:
     """Print a line; where the reader has gone (``| head``), it and all later output go nowhere, without an error."""
+    stream = sys.stderr if err else sys.stdout
     try:
-        print(text, flush=True)
+        print(text, file=stream, flush=True)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def table(rows: Iterable[Sequence[str]], headers: Sequence[str] = ()) -> str:

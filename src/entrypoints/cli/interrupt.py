@@ -3,7 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
 from typing import Protocol
@@ -45,7 +45,9 @@ def stops_on_signal(flag: Stoppable) -> Iterator[Received]:
         flag.requested = True
         received.signum = signum
         # A handler may interrupt a buffered write, which must not be entered twice.
-        os.write(_STDERR, _NOTICE)
+        # Its reader may have gone: the run is to be saved all the same.
+        with suppress(OSError):
+            os.write(_STDERR, _NOTICE)
 
     before = {signum: signal.signal(signum, handle) for signum in SIGNALS}
     try:

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from domain.errors import ConfigurationError, DataError, UnilabError
+from entrypoints.cli.display import tell
 from entrypoints.cli.doctor import doctor
 from entrypoints.cli.evaluate import evaluate
 from entrypoints.cli.interrupt import INTERRUPTED
@@ -78,7 +79,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    typer.echo(f"error: {message}", err=True)
+    tell(f"error: {message}", err=True)
     return code
 
 

@@ -68,6 +68,7 @@ def train(
 
 def _train(options: "TrainOptions", runs_dir: Path, dry_run: bool) -> None:
     from application.training import StopFlag
+    from entrypoints.cli.display import tell
     from entrypoints.cli.interrupt import Received, stops_on_signal
     from entrypoints.composition import make_container
     from entrypoints.training import Reports, plan_training, run_training
@@ -85,7 +86,7 @@ def _train(options: "TrainOptions", runs_dir: Path, dry_run: bool) -> None:
     stop = StopFlag()
     # Ranks that stopped after different iterations would wait for each other for ever.
     with stops_on_signal(stop) if job.plan.world_size == 1 else nullcontext(Received()) as received:
-        reports = Reports(started=started, warn=lambda line: typer.echo(f"warning: {line}", err=True))
+        reports = Reports(started=started, warn=lambda line: tell(f"warning: {line}", err=True))
         run, summary = run_training(container, job, stop=stop, reports=reports)
     if run is not None:
         _print_end(run.path, summary)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from adapters.checkpoints.torch_store import TorchCheckpointStore
-from domain.errors import DataError
+from domain.errors import DataError, OutputError
 
 CPU = torch.device("cpu")
 STORE = TorchCheckpointStore()
@@ -127,5 +127,5 @@ def test_a_missing_file_and_an_unwritable_folder_are_one_line(tmp_path: Path) ->
 
     with pytest.raises(DataError, match=r"checkpoint .*b.pt is missing"):
         STORE.load(tmp_path / "b.pt", CPU)
-    with pytest.raises(DataError, match=r"checkpoint .*a.pt cannot be written"):
+    with pytest.raises(OutputError, match=r"checkpoint .*a.pt cannot be written"):
         STORE.save(tmp_path / "file" / "a.pt", payload())

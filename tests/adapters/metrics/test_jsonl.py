@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from adapters.metrics.jsonl import JsonlSink
-from domain.errors import DataError
+from domain.errors import OutputError
 
 
 def rows(path: Path) -> list[dict[str, object]]:
@@ -49,5 +49,5 @@ def test_a_resumed_run_replaces_the_rows_that_it_repeats(tmp_path: Path) -> None
 def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     sink = JsonlSink(tmp_path / "absent" / "m.jsonl")
 
-    with pytest.raises(DataError, match="m.jsonl cannot be written"):
+    with pytest.raises(OutputError, match="m.jsonl cannot be written"):
         sink.write(1, {})

@@ -73,11 +73,11 @@ def test_a_first_broken_row_marks_nothing_before_the_beginning() -> None:
     assert ring.rows[:, TRUNCATED].tolist() == [0.0, 1.0, 0.0, 0.0, 0.0, 0.0]
 
 
-def test_a_skipped_chunk_writes_nothing_and_cuts_every_chain() -> None:
+def test_a_chunk_without_a_valid_row_writes_nothing_and_cuts_every_chain() -> None:
     ring = ReplayRing(LAYOUT, 2, 6, CPU)
     ring.add(chunk(0, 2), torch.ones(2))
     ring.add(chunk(2, 2), torch.ones(2))
-    ring.skip()
+    ring.add(torch.full((2, LAYOUT.width), torch.nan), torch.zeros(2))
     assert int(ring.committed) == 4
     assert ring.rows[:, OBS].tolist() == [0.0, 1.0, 2.0, 3.0, 0.0, 0.0]
     assert ring.rows[:, TRUNCATED].tolist() == [0.0, 0.0, 1.0, 1.0, 0.0, 0.0]

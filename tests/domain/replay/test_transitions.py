@@ -106,3 +106,19 @@ def test_an_observation_says_where_an_episode_begins(began: torch.Tensor | None,
     rows, written = SHARED.observation(block)
     assert rows.tolist() == [[3.0], [4.0]]
     assert written.tolist() == flags
+
+
+def test_the_successor_of_a_pushed_row_is_what_the_policy_sees_next() -> None:
+    seen, unpushed = torch.tensor([[5.0], [6.0]]), torch.tensor([[1.0], [2.0]])
+    result = StepResult(
+        observations={"actor": seen, "critic": seen},
+        reward=torch.zeros(ENVS),
+        terminated=torch.tensor([False, True]),
+        truncated=torch.tensor([False, False]),
+        final_observations={"actor": unpushed, "critic": unpushed},
+        valid=torch.ones(ENVS, dtype=torch.bool),
+    )
+    block = torch.zeros(SHARED.sizes["chunk0"])
+    write_transitions(SHARED, block, {"actor": unpushed}, torch.zeros(ENVS, 3), result)
+    columns = SHARED.layout.columns(SHARED.chunk(block)[0])
+    assert columns.next_obs.tolist() == [[5.0], [2.0]]
