@@ -23,7 +23,7 @@ from domain.replay.slots import ChunkHeader, checksum
 from domain.timing import HostPhase, TickTrace, TraceHeader
 from domain.transfer import Completion, Lane, Transfer
 
-_SPIN_S = 5e-4
+_SPIN_S = 1e-3
 _NAP_S = 5e-5
 _STOPPED_S = 1.0
 """A pause between two looks that no machine needs."""

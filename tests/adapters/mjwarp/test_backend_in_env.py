@@ -11,7 +11,8 @@ from torch import Tensor
 
 from application.tasks.registry import TASKS
 from domain.entity import EntitySelector
-from domain.env import EnvCfg, ManagerBasedRlEnv
+from domain.env import ManagerBasedRlEnv
+from domain.env_cfg import EnvCfg
 from domain.managers.event import EventMode, EventTermCfg
 from domain.mdp import randomization
 from tests.adapters.mjwarp.worlds import make_env

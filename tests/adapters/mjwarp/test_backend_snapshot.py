@@ -98,7 +98,7 @@ def test_a_snapshot_is_a_copy() -> None:
 def test_another_number_of_envs_is_refused_and_changes_nothing() -> None:
     backend, plain = make(num_envs=4), make(num_envs=4)
 
-    with pytest.raises(DataError, match=r"'time' is \(3,\) torch.float32 in the snapshot, \(4,\)"):
+    with pytest.raises(DataError, match=r"'qpos' is \(3, 9\) torch.float32 in the snapshot, \(4, 9\)"):
         backend.restore(make(num_envs=3).snapshot())
 
     assert torch.equal(torch.stack(drive(backend, 5)), torch.stack(drive(plain, 5)))

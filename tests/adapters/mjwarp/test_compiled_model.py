@@ -1,6 +1,7 @@
 """What is refused before a world exists."""
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from tests.adapters.mjwarp.worlds import make
 from tests.adapters.mujoco.small_scenes import WALKER, WALKER_MJCF
 
 
-def walker(**changes: object) -> SceneModel:
+def walker(**changes: Any) -> SceneModel:
     return dataclasses.replace(WALKER, index=dataclasses.replace(WALKER.index, **changes))
 
 
@@ -26,7 +27,7 @@ def walker(**changes: object) -> SceneModel:
         ({"sensors": {}}, r"sensors is \[\] in the index"),
     ],
 )
-def test_a_size_that_differs_from_the_index_is_refused(changes: dict[str, object], message: str) -> None:
+def test_a_size_that_differs_from_the_index_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         make(walker(**changes))
 

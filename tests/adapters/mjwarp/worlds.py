@@ -9,7 +9,8 @@ from torch import Tensor
 from adapters.mjwarp.capacities import Capacities
 from application.robots.scene import SceneModel
 from application.tasks.registry import TASKS
-from domain.env import EnvCfg, ManagerBasedRlEnv
+from domain.env import ManagerBasedRlEnv
+from domain.env_cfg import EnvCfg
 from domain.physics import PhysicsBackend
 from tests.adapters.mujoco.small_scenes import WALKER, write_of
 

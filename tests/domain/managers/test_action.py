@@ -102,7 +102,7 @@ def test_a_wrong_action_is_refused_and_changes_nothing(action: Any, match: str) 
     actions.process(torch.ones(2, 3))
 
     with pytest.raises(ConfigurationError, match=match):
-        actions.process(action)
+        actions.check(action)
     assert view.action.tolist() == [[1.0] * 3] * 2
     assert view.previous_action.tolist() == [[0.0] * 3] * 2
 

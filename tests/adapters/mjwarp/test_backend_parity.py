@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from application.tasks.registry import TASKS
-from domain.env import EnvCfg, ManagerBasedRlEnv
+from domain.env import ManagerBasedRlEnv
+from domain.env_cfg import EnvCfg
 from domain.managers.event import EventTermCfg
 from domain.mdp import resets
 from tests.adapters.mjwarp import worlds

@@ -1,0 +1,97 @@
+"""One batch of MJWarp worlds: stepping, masked resets, and sensors brought up to date for some of the worlds."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from adapters.mjwarp.capacities import Capacities
+from adapters.mjwarp.device import tensor_of
+from adapters.mjwarp.engine import mujoco
+from adapters.mjwarp.engine import mujoco_warp as mjw
+
+_INTERNAL = (
+    "time",
+    "act",
+    "history",
+    "plastic",
+    "qacc_warmstart",
+    "ctrl",
+    "qfrc_applied",
+    "xfrc_applied",
+    "eq_active",
+    "mocap_pos",
+    "mocap_quat",
+    "userdata",
+    "flex_hessian_valid",
+)
+"""What a world carries into its next step beside position and velocity."""
+
+
+class Simulation:
+    """Worlds of one model. No method waits for the device, allocates by data or branches on it."""
+
+    def __init__(self, model: Any, device_model: Any, num_envs: int, capacities: Capacities) -> None:
+        self._model = device_model
+        # A world that is no longer finite passes every broad-phase test: it must not take the room of the others.
+        spare = int(device_model.nxn_geom_pair_filtered.shape[0])
+        self.data: Any = mjw.make_data(
+            model,
+            nworld=num_envs,
+            naconmax=num_envs * capacities.contacts + spare,
+            njmax=capacities.constraints,
+        )
+        self._stage = max((int(stage) for stage in model.sensor_needstage), default=0)
+        """The last stage of the forward pass that a sensor reads."""
+        self._sensors = tensor_of(self.data.sensordata)
+        self._kept_sensors = torch.zeros_like(self._sensors)
+        self._constraints = tensor_of(self.data.nefc)
+        internal = {name: tensor_of(getattr(self.data, name)) for name in _INTERNAL}
+        self._internal = {name: values for name, values in internal.items() if values.numel()}
+        self._initial = {name: values[:1].clone() for name, values in self._internal.items()}
+
+    def integration_state(self) -> dict[str, Tensor]:
+        """Return the live tensors from which the next step follows, and the sensors, which lag behind."""
+        views = {name: tensor_of(getattr(self.data, name)) for name in ("qpos", "qvel", "sensordata")}
+        return views | self._internal
+
+    def step(self) -> None:
+        """Advance all worlds by one physics step; sensors show the state before it."""
+        mjw.step(self._model, self.data)
+
+    def reset(self, rows: Tensor) -> None:
+        """Put all but position and velocity of the worlds under ``rows``, (num_envs,) bool, as they were at first.
+
+        ``mujoco_warp.reset_data`` builds its kernels anew at each call, 10 ms on the host, and writes the whole contact
+        pool; whatever else it clears is computed from this by the next forward pass.
+        """
+        for name, values in self._internal.items():
+            chosen = rows.view(-1, *(1,) * (values.dim() - 1))
+            torch.where(chosen, self._initial[name], values, out=values)
+
+    def refresh(self, rows: Tensor) -> None:
+        """Bring the sensors of the worlds under ``rows`` up to date; the others keep theirs and their warm starts.
+
+        The pass ends at the last stage that a sensor needs. The constraint solver leaves the other worlds out.
+        """
+        if self._stage == 0:
+            return
+        model, data = self._model, self.data
+        self._kept_sensors.copy_(self._sensors)
+        mjw.fwd_position(model, data, factorize=False)
+        data.sensordata.zero_()
+        mjw.sensor_pos(model, data)
+        if self._stage > _POSITION:
+            mjw.fwd_velocity(model, data)
+            mjw.sensor_vel(model, data)
+        if self._stage > _VELOCITY:
+            mjw.fwd_actuation(model, data)
+            self._constraints.mul_(rows)
+            mjw.fwd_acceleration(model, data, factorize=True)
+            mjw.solve(model, data)
+            mjw.sensor_acc(model, data)
+        torch.where(rows.unsqueeze(1), self._sensors, self._kept_sensors, out=self._sensors)
+
+
+_POSITION = int(mujoco.mjtStage.mjSTAGE_POS)
+_VELOCITY = int(mujoco.mjtStage.mjSTAGE_VEL)
