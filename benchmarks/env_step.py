@@ -119,14 +119,25 @@ def main() -> None:
     """Measure and print one JSON line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--task", default="go2_flat", choices=sorted(TASKS))
-    parser.add_argument("--sim", default="mujoco", choices=["mujoco"])
-    parser.add_argument("--num-envs", type=int, default=512)
+    parser.add_argument("--sim", default="mujoco", choices=["mujoco", "mjwarp"])
+    parser.add_argument("--num-envs", type=int, nargs="+", default=[512])
     parser.add_argument("--pairs", type=int, default=200)
     parser.add_argument("--warmup", type=int, default=50)
     parser.add_argument("--torch-threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.torch_threads)
+    if options.sim == "mjwarp":
+        from benchmarks.env_step_mjwarp import report
 
+        report(options.task, options.num_envs, options.pairs, options.warmup)
+        return
+    for num_envs in options.num_envs:
+        options.num_envs = num_envs
+        print(json.dumps(measure(options)), flush=True)
+
+
+def measure(options: argparse.Namespace) -> dict[str, object]:
+    """Measure one number of environments."""
     task = TASKS[options.task].build("ppo")
     scene = task.scene(task.env.sim_dt)
     backend = TimedBackend(scene, options.num_envs)
@@ -156,7 +167,7 @@ def main() -> None:
 
     total = sum(env_clock.wall)
     reset = env.reset_s + backend.commit_s
-    result = {
+    result: dict[str, object] = {
         "benchmark": "env_step",
         "task": options.task,
         "sim": options.sim,
@@ -180,7 +191,7 @@ def main() -> None:
         "machine": platform.machine(),
         "torch": torch.__version__,
     }
-    print(json.dumps(result))
+    return result
 
 
 if __name__ == "__main__":

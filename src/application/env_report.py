@@ -24,4 +24,4 @@ def report_of(env: ManagerBasedRlEnv) -> EnvReport:
         for source, count, row, step in zip(report.sources, counts, rows, steps, strict=True)
         if count
     }
-    return EnvReport(metrics=metrics, faults=faults)
+    return EnvReport(metrics=metrics, faults=faults, notice=env.notice())

@@ -112,6 +112,8 @@ class EnvReport:
     """Episodes, reward terms, terminations, metrics and curricula; without what no finished episode gave a value."""
     faults: Mapping[str, tuple[int, int, int]]
     """By source that broke rows: how many env steps, and env and step of the last."""
+    notice: str | None = None
+    """What the engine wants to be known."""
 
 
 @dataclass(frozen=True, kw_only=True)

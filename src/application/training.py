@@ -137,6 +137,8 @@ def check_faults(progress: Progress, env: EnvReport, output: TrainOutput, collec
     Raises:
         SimulationError: One source broke all of the ``collected`` env steps that the report is about.
     """
+    if env.notice is not None:
+        output.warn(env.notice)
     for source, (count, row, step) in env.faults.items():
         output.warn(f"{source} broke {count} env steps since the last report, last in env {row} at step {step}")
     for source, (count, _, _) in env.faults.items():

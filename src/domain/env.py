@@ -183,7 +183,9 @@ class ManagerBasedRlEnv(Stateful):
                 self._recorded.append((graph.replay, results[-1]))
 
     def step_recorded(self, action: Tensor) -> StepResult:
-        """Do one step inside work that a CUDA graph records."""
+        """Do one step as a part of work that a CUDA graph may be recording."""
+        if self.device.type != "cuda" or not torch.cuda.is_current_stream_capturing():
+            return self._step(action)
         with self._backend.recording():
             return self._step(action)
 
@@ -252,6 +254,10 @@ class ManagerBasedRlEnv(Stateful):
     def drain_faults(self) -> FaultReport:
         """Return the rows that broke since the last call, by source."""
         return self._faults.drain()
+
+    def notice(self) -> str | None:
+        """Return what a user should know of the engine, if anything; waits for the device."""
+        return self._backend.notice()
 
     def children(self) -> list[tuple[str, object]]:
         """All managers and logs."""

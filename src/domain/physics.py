@@ -189,6 +189,13 @@ class PhysicsBackend(Protocol):
         """
         ...
 
+    def notice(self) -> str | None:
+        """Say what has gone wrong without an error, such as a buffer that was too small, and what to do; else None.
+
+        Waits for the device: asked where numbers are logged anyway.
+        """
+        ...
+
     def recording(self) -> AbstractContextManager[None]:
         """Return a context for steps and commits that a CUDA graph records.
 

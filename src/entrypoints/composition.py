@@ -15,6 +15,7 @@ from application.robots.scene import SceneModel
 from domain.env import ManagerBasedRlEnv
 from domain.env_cfg import EnvCfg
 from domain.errors import DeviceError
+from domain.physics import Execution
 from domain.replay.layout import RowLayout, layout_of
 from domain.rng import derive_seed
 from entrypoints.container import Container
@@ -114,6 +115,13 @@ def build_planned_env(
     except BaseException:
         backend.close()
         raise
+
+
+def record_step(container: Container, plan: Plan, env: ManagerBasedRlEnv) -> None:
+    """Record the environment's step as one CUDA graph, where it lives on a CUDA device."""
+    capabilities = simulator(container, plan.config.choices.sim).capabilities
+    if capabilities.execution is Execution.DEVICE_RESIDENT and env.device.type == "cuda":
+        env.record()
 
 
 def saved_text(values: dict[str, object], name: str) -> str:

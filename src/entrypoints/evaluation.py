@@ -16,7 +16,7 @@ from application.training import check_origin, saved_learner
 from domain.env import ManagerBasedRlEnv
 from domain.errors import ConfigurationError, DataError
 from domain.rng import derive_seed
-from entrypoints.composition import build_env, look_around, saved_text
+from entrypoints.composition import build_env, look_around, record_step, saved_text
 from entrypoints.container import Container, LearnerJob
 
 VIDEO = ".mp4"
@@ -78,6 +78,7 @@ def run_evaluation(container: Container, options: EvalOptions) -> EvalReport:
     # An evaluation counts whole episodes, so none may start at a random age.
     env = build_env(container, plan, dataclasses.replace(plan.config.task.env, stagger_episodes=False))
     try:
+        record_step(container, plan, env)
         job = LearnerJob(
             task=plan.config.task,
             observations=env.observations.current,

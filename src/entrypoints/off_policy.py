@@ -45,6 +45,8 @@ class OffPolicyRun:
     payload: dict[str, object] | None
     """Of the checkpoint to continue from."""
     stop: StopFlag
+    graph: bool = True
+    """Whether recurring work on the GPU is recorded, where the configuration does not say otherwise."""
     open_run: Callable[[EnvFacts], tuple[Run, TrainOutput]]
     """Makes or continues the run folder; called when nothing can fail any more for bad input."""
 
@@ -65,7 +67,7 @@ def run_off_policy(
     check_memory(memory_needs(cfg, facts.layout, replay_plan.slots.num_envs), _memory(container.system(), plan))
     with contextlib.ExitStack() as closing:
         if transfer is None:
-            transfer = container.transfers(plan.device.type, plan.device, runtime.graph)
+            transfer = container.transfers(plan.device.type, plan.device, runtime.graph and run.graph)
         collector = _start_collector(container, run, replay_plan, transfer)
         closing.callback(collector.close)
         # Closed before the collector, whose memory it has locked.

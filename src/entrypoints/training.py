@@ -21,7 +21,15 @@ from application.training import (
 )
 from domain.env import ManagerBasedRlEnv
 from domain.errors import ConfigurationError, unknown_name
-from entrypoints.composition import EnvFacts, build_env, facts_of, look_around, saved_text, simulator
+from entrypoints.composition import (
+    EnvFacts,
+    build_env,
+    facts_of,
+    look_around,
+    record_step,
+    saved_text,
+    simulator,
+)
 from entrypoints.container import Container, LearnerJob
 
 DEFAULT_ALGO = "ppo"
@@ -43,6 +51,7 @@ class TrainOptions:
     resume: str | None = None
     logger: str = "none"
     quiet: bool = False
+    graph: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +62,8 @@ class TrainJob:
     name: str
     logger: str
     quiet: bool
+    graph: bool = True
+    """Whether the step of an environment on the GPU is recorded as one graph."""
     continued: Run | None = None
     payload: Payload | None = None
 
@@ -90,7 +101,7 @@ def plan_training(container: Container, options: TrainOptions) -> TrainJob:
     plan = make_plan(request, look_around(container))
     name = f"seed{plan.config.task.train.seed}" if options.run_name is None else options.run_name
     container.run_store().check(name)
-    return TrainJob(plan=plan, name=name, logger=options.logger, quiet=options.quiet)
+    return TrainJob(plan=plan, name=name, logger=options.logger, quiet=options.quiet, graph=options.graph)
 
 
 def _plan_resume(container: Container, options: TrainOptions, reference: str) -> TrainJob:
@@ -121,7 +132,15 @@ def _plan_resume(container: Container, options: TrainOptions, reference: str) ->
     payload = container.checkpoint_store().load(store.newest_checkpoint(run), torch.device("cpu"))
     check_origin(payload, names["task"], names["algo"])
     _check_work_left(plan, payload)
-    return TrainJob(plan=plan, name="", logger=options.logger, quiet=options.quiet, continued=run, payload=payload)
+    return TrainJob(
+        plan=plan,
+        name="",
+        logger=options.logger,
+        quiet=options.quiet,
+        graph=options.graph,
+        continued=run,
+        payload=payload,
+    )
 
 
 def _check_work_left(plan: Plan, payload: Payload) -> None:
@@ -156,6 +175,8 @@ def _run_on_policy(
     plan, choices = job.plan, job.plan.config.choices
     env = build_env(container, plan, plan.config.task.env)
     claims.callback(env.close)
+    if job.graph:
+        record_step(container, plan, env)
     learner: OnPolicyLearner = container.learners(choices.algo, _learner_job(plan, env))
     if job.payload is not None:
         # Done again by the training loop; here a misfit is found while the run is untouched.
@@ -191,7 +212,14 @@ def _run_off_policy(
         reports.started(run, facts)
         return run, _output(container, job, run, reports)
 
-    parts = OffPolicyRun(plan=job.plan, train=_train_plan(job.plan), payload=job.payload, stop=stop, open_run=open_run)
+    parts = OffPolicyRun(
+        plan=job.plan,
+        train=_train_plan(job.plan),
+        payload=job.payload,
+        stop=stop,
+        open_run=open_run,
+        graph=job.graph,
+    )
     return run_off_policy(container, parts)
 
 

@@ -203,6 +203,9 @@ class FakeBackend:
             return False
         return not bool(mask.any())
 
+    def notice(self) -> str | None:
+        return None
+
     def recording(self) -> AbstractContextManager[None]:
         if not self._device_like:
             raise CapabilityError("the fake backend is a host's")

@@ -162,7 +162,7 @@ class MjwarpBackend:
         self._check_open()
         return self._device.recording()
 
-    def overflow_report(self) -> str | None:
+    def notice(self) -> str | None:
         """Say which buffers were ever too small and what to give instead; None for none. Waits for the device."""
         self._check_open()
         return self._overflow.report()

@@ -173,6 +173,9 @@ class MujocoBackend:
         """Say whether ``mask`` is empty."""
         return not bool(mask.numpy().any())
 
+    def notice(self) -> None:
+        """Nothing: what the engine warns about shows as diverged rows."""
+
     def recording(self) -> AbstractContextManager[None]:
         """Refuse: the state is on the CPU; see the port."""
         raise CapabilityError("the mujoco backend steps on the CPU: a CUDA graph cannot record it")

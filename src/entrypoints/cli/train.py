@@ -38,6 +38,9 @@ def train(
     ] = "tensorboard",
     runs_dir: RunsDir = DEFAULT_RUNS,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but the end.")] = False,
+    no_graph: Annotated[
+        bool, typer.Option("--no-graph", help="Run the GPU's steps one operation at a time; for finding faults.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the whole configuration and stop.")] = False,
 ) -> None:
     """Train a policy and keep it, with its configuration and metrics, in a run folder.
@@ -62,6 +65,7 @@ def train(
         resume=resume,
         logger=logger,
         quiet=quiet,
+        graph=not no_graph,
     )
     _train(options, runs_dir, dry_run)
 

@@ -258,7 +258,7 @@ def test_recording_is_refused_on_the_cpu() -> None:
         lambda backend: backend.snapshot(),
         lambda backend: backend.restore({}),
         lambda backend: backend.recording(),
-        lambda backend: backend.overflow_report(),
+        lambda backend: backend.notice(),
     ],
 )
 def test_use_after_close_is_an_error(use: Callable[[Any], object]) -> None:

@@ -16,7 +16,7 @@ def test_nothing_is_reported_where_everything_fits() -> None:
 
     hold(backend, 30)
 
-    assert backend.overflow_report() is None
+    assert backend.notice() is None
 
 
 def test_a_lack_of_constraints_ends_the_row_and_names_the_number_needed() -> None:
@@ -29,13 +29,13 @@ def test_a_lack_of_constraints_ends_the_row_and_names_the_number_needed() -> Non
 
     assert backend.state.diverged.tolist() == [True, True, True]
     assert torch.cat([backend.state.qpos, backend.state.qvel, backend.state.sensordata], dim=1).isfinite().all()
-    report = backend.overflow_report()
+    report = backend.notice()
     assert report is not None
     assert "3 of 3 envs had more than 1 constraints" in report
     assert "Capacities(contacts=48, constraints=10)" in report
     enough = make(capacities=Capacities(contacts=48, constraints=10))
     hold(enough, 12)
-    assert enough.overflow_report() is None
+    assert enough.notice() is None
 
 
 def test_a_lack_of_contacts_is_reported_for_the_pool_and_lasts() -> None:
@@ -48,13 +48,13 @@ def test_a_lack_of_contacts_is_reported_for_the_pool_and_lasts() -> None:
     backend.commit(put_up)
     hold(backend, 2)
 
-    report = backend.overflow_report()
+    report = backend.notice()
     assert report is not None
     assert "all envs together had more than 8 x 1 contacts" in report
     needed = int(report.partition("contacts=")[2].partition(",")[0])
     enough = make(num_envs=8, capacities=Capacities(contacts=needed, constraints=128))
     hold(enough, 12)
-    assert enough.overflow_report() is None
+    assert enough.notice() is None
 
 
 def test_the_probe_finds_room_for_a_falling_robot() -> None:
@@ -65,7 +65,7 @@ def test_the_probe_finds_room_for_a_falling_robot() -> None:
         backend.control.copy_(torch.randn(3, 2, generator=generator))
         backend.step(2)
 
-    assert backend.overflow_report() is None
+    assert backend.notice() is None
     assert 16 <= backend.capacities.contacts <= 64
     assert 42 <= backend.capacities.constraints <= 160
 
