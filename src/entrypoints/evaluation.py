@@ -15,8 +15,9 @@ from application.ports import Policy, Run, RunStore
 from application.training import check_origin, saved_learner
 from domain.env import ManagerBasedRlEnv
 from domain.errors import ConfigurationError, DataError
+from domain.physics import Execution
 from domain.rng import derive_seed
-from entrypoints.composition import build_env, look_around, record_step, saved_text
+from entrypoints.composition import build_env, look_around, record_step, saved_text, simulator
 from entrypoints.container import Container, LearnerJob
 
 VIDEO = ".mp4"
@@ -50,6 +51,10 @@ class EvalReport:
     task: str
     sim: str
     figures: Mapping[str, Evaluation]
+    own_sim: Evaluation | None
+    """What the policy does in the simulator that it was trained in, where that is another one."""
+    note: str | None
+    """Why that is not known, where it is not."""
     video: Path | None
     still: Path | None
 
@@ -69,12 +74,33 @@ def run_evaluation(container: Container, options: EvalOptions) -> EvalReport:
         check_place(options.video, "--video")
     store: RunStore = container.run_store()
     run = store.find(options.run)
-    plan = _plan(container, options, store.read_config(run))
+    saved = store.read_config(run)
+    plan = _plan(container, options, saved)
     checkpoint = options.checkpoint or store.newest_checkpoint(run)
     payload = container.checkpoint_store().load(checkpoint, torch.device("cpu"))
     check_origin(payload, plan.config.task.name, plan.config.choices.algo)
     if options.video is not None:
         container.choose_display()()
+    figures = _play_run(container, plan, payload, options)
+    own_sim, note = _play_in_own_sim(container, saved, payload, options)
+    still = _record(container, plan, figures["policy"], options)
+    return EvalReport(
+        run=run,
+        checkpoint=checkpoint,
+        task=plan.config.task.name,
+        sim=plan.config.choices.sim,
+        figures=figures,
+        own_sim=own_sim,
+        note=note,
+        video=options.video,
+        still=still,
+    )
+
+
+def _play_run(
+    container: Container, plan: Plan, payload: Mapping[str, object], options: EvalOptions
+) -> dict[str, Evaluation]:
+    """Play the run's policy, and the others that are asked for, in the plan's simulator."""
     # An evaluation counts whole episodes, so none may start at a random age.
     env = build_env(container, plan, dataclasses.replace(plan.config.task.env, stagger_episodes=False))
     try:
@@ -86,19 +112,27 @@ def run_evaluation(container: Container, options: EvalOptions) -> EvalReport:
             device=plan.device,
         )
         policy: Policy = container.policies(plan.config.choices.algo, job, saved_learner(payload))
-        figures = _play(env, policy, options, plan.config.task.train.seed)
+        return _play(env, policy, options, plan.config.task.train.seed)
     finally:
         env.close()
-    still = _record(container, plan, figures["policy"], options)
-    return EvalReport(
-        run=run,
-        checkpoint=checkpoint,
-        task=plan.config.task.name,
-        sim=plan.config.choices.sim,
-        figures=figures,
-        video=options.video,
-        still=still,
-    )
+
+
+def _play_in_own_sim(
+    container: Container, saved: dict[str, object], payload: Mapping[str, object], options: EvalOptions
+) -> tuple[Evaluation | None, str | None]:
+    """Play the policy where it was trained too, if that is another simulator and at home on this machine."""
+    own = saved_text(saved, "sim")
+    if options.sim in (None, own):
+        return None, None
+    alone = dataclasses.replace(options, sim=own, video=None, baselines=False)
+    try:
+        plan = _plan(container, alone, saved)
+        execution = simulator(container, own).capabilities.execution
+        if execution is Execution.DEVICE_RESIDENT and plan.device.type != "cuda":
+            return None, f"no comparison with simulator '{own}', where it was trained: that takes a CUDA GPU"
+        return _play_run(container, plan, payload, alone)["policy"], None
+    except ConfigurationError as error:
+        return None, f"no comparison with simulator '{own}', where it was trained: {error}"
 
 
 def check_place(file: Path, option: str) -> None:

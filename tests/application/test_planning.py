@@ -159,6 +159,7 @@ def test_an_off_policy_algorithm_learns_on_one_gpu(algo: str, name: str, devices
 def test_another_learner_device_is_refused_with_rule_reason_and_remedy(
     algo: str, name: str, devices: list[str], message: str
 ) -> None:
+    """FR-74."""
     around = surroundings(devices=devices)
     rule = rf"algorithm '{algo}' learns on exactly one GPU \(CUDA, ROCm or MPS\), where its replay, .* stay, "
 

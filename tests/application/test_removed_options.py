@@ -11,6 +11,7 @@ from domain.errors import ConfigurationError
 
 @pytest.mark.parametrize("name", REMOVED)
 def test_each_is_refused_in_one_line_that_says_what_there_is_instead(name: str) -> None:
+    """FR-73."""
     with pytest.raises(ConfigurationError, match=f"^training.{name} does not exist here: .*\\w") as caught:
         refuse_removed(f"training.{name}")
 
@@ -20,6 +21,9 @@ def test_each_is_refused_in_one_line_that_says_what_there_is_instead(name: str) 
 def test_other_options_pass() -> None:
     refuse_removed("train.num_envs")
     refuse_removed_keys({"train": {"num_envs": 8}, "num_gpus_seen": 1})
+    # A term calls its parameters what it likes.
+    refuse_removed("rewards.speech.params.amp")
+    refuse_removed_keys({"commands": {"twist": {"params": {"sync_mode": 1}}}})
 
 
 def test_saved_keys_are_searched_at_any_depth() -> None:

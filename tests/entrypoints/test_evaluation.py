@@ -96,3 +96,39 @@ def test_an_off_policy_run_is_not_resumed_on_a_cpu_and_stays_as_it_was(
     assert (out, err.count("\n")) == ("", 1)
     assert "algorithm 'td3' learns on exactly one GPU" in err
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_a_policy_in_another_simulator_is_set_against_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("mujoco_warp", reason="mujoco-warp is not installed: pip install 'unilab[mjwarp]'")
+    save_run(tmp_path / "runs", "sac")
+    figures = tmp_path / "figures.json"
+    where = ("--json", str(figures), "--runs-dir", str(tmp_path / "runs"))
+
+    assert main(["eval", "a", "--sim", "mjwarp", "--device", "cpu", "--episodes", "2", *where]) == 0
+    shown = capsys.readouterr().out
+    found = json.loads(figures.read_text())["figures"]
+    here, own = found["policy"]["mean_return"], found["policy in its own simulator"]["mean_return"]
+    assert here == pytest.approx(own, abs=1e-3)
+    lines = [line.split() for line in shown.partition("sim to sim")[2].splitlines()]
+    assert lines[0] == ["mjwarp", "its", "own", "difference"]
+    assert ["return", f"{here:.4f}", f"{own:.4f}", f"{here - own:+.4f}"] in lines
+    assert [line[0] for line in lines[4:]] == ["reward/upright"]
+
+
+def test_what_cannot_be_set_against_its_own_simulator_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_run(tmp_path / "runs", "sac")
+    config = next((tmp_path / "runs").rglob("config.yaml"))
+    config.write_text(config.read_text().replace("sim: mujoco", "sim: mjwarp"))
+
+    assert (
+        main(
+            ["eval", "a", "--sim", "mujoco", "--device", "cpu", "--episodes", "2", "--runs-dir", str(tmp_path / "runs")]
+        )
+        == 0
+    )
+    shown = capsys.readouterr().out
+    assert "no comparison with simulator 'mjwarp', where it was trained: that takes a CUDA GPU" in shown

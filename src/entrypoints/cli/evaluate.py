@@ -82,12 +82,31 @@ def _print(report: "EvalReport") -> None:
     row("invalid episodes", lambda e: f"{e.invalid:.2f}")
     typer.echo(f"task {report.task} on {report.sim}, {first.episodes} episodes, {report.checkpoint}")
     typer.echo(table(rows, headers=["", *names]))
+    if report.own_sim is not None:
+        typer.echo(_differences(report.sim, first, report.own_sim))
+    if report.note is not None:
+        typer.echo(report.note)
     for label, path in (("video", report.video), ("still", report.still)):
         if path is not None:
             typer.echo(f"{label} {path}")
 
 
+def _differences(sim: str, here: "Evaluation", there: "Evaluation") -> str:
+    """Return what the policy does in another simulator than its own, less what it does there."""
+    from entrypoints.cli.display import table
+
+    terms = {f"reward/{term}": (here.rewards[term], there.rewards[term]) for term in here.rewards}
+    pairs = {
+        "return": (here.mean_return, there.mean_return),
+        "episode length": (here.mean_length, there.mean_length),
+        **terms,
+    }
+    rows = [[name, f"{a:.4f}", f"{b:.4f}", f"{a - b:+.4f}"] for name, (a, b) in pairs.items()]
+    return "\n" + table(rows, headers=["sim to sim", sim, "its own", "difference"])
+
+
 def _plain(report: "EvalReport") -> dict[str, object]:
+    every = dict(report.figures) | ({} if report.own_sim is None else {"policy in its own simulator": report.own_sim})
     figures = {
         name: {
             "episodes": found.episodes,
@@ -100,7 +119,7 @@ def _plain(report: "EvalReport") -> dict[str, object]:
             "terminations": dict(found.terminations),
             "invalid": found.invalid,
         }
-        for name, found in report.figures.items()
+        for name, found in every.items()
     }
     return {
         "task": report.task,
