@@ -7,7 +7,7 @@ from typing import Literal
 from application.planning import AUTO, LATER_ALGORITHMS, OFF_POLICY_ALGORITHMS, Surroundings, learner_device
 from application.system import Device, Processors, SystemProbe
 from domain.errors import ConfigurationError, DeviceError
-from domain.physics import Capabilities, Execution
+from domain.physics import Execution
 
 State = Literal["ok", "missing", "note"]
 REQUIRED = ("torch", "mujoco", "rsl-rl-lib", "tensordict", "pydantic", "pyyaml", "typer", "rich", "dependency-injector")
@@ -60,7 +60,7 @@ def diagnose(
         sections={
             "versions": _versions(probe),
             "devices": [*_devices(devices, probe.processors()), *_absent_devices(devices)],
-            "simulators": _simulators(around.simulators, probe.versions(list(engines.values())), engines),
+            "simulators": _simulators(around, probe.versions(list(engines.values())), engines),
             "rendering": [_rendering(choose_display)],
             "algorithms": _algorithms(around, probe),
         }
@@ -103,11 +103,10 @@ def _absent_devices(devices: Sequence[Device]) -> list[Verdict]:
     return [Verdict(subject="gpu", state="note", detail="Torch sees none", remedy=remedy)]
 
 
-def _simulators(
-    simulators: Mapping[str, Capabilities], versions: Mapping[str, str | None], engines: Mapping[str, str]
-) -> list[Verdict]:
+def _simulators(around: Surroundings, versions: Mapping[str, str | None], engines: Mapping[str, str]) -> list[Verdict]:
     found = []
-    for name, capabilities in simulators.items():
+    cuda = any(device.startswith("cuda") for device in around.devices)
+    for name, capabilities in around.simulators.items():
         engine = engines[name]
         host = capabilities.execution is Execution.HOST_BRIDGE
         if versions[engine] is None:
@@ -119,7 +118,9 @@ def _simulators(
         where = "steps on CPU threads" if host else "steps on the learner's GPU"
         detail = f"{where}; {len(capabilities.sensor_types)} sensor types, "
         detail += f"{len(capabilities.model_fields)} model fields that may differ from env to env"
-        found.append(Verdict(subject=name, state="ok", detail=detail))
+        fits = host or cuda
+        note = "" if fits else ", and Torch sees none: here it plays policies on the CPU, slowly"
+        found.append(Verdict(subject=name, state="ok" if fits else "note", detail=detail + note))
     return found
 
 

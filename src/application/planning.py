@@ -50,7 +50,9 @@ class Request:
     saved: Mapping[str, object] | None = None
     """Values of an earlier run to start from, instead of the declaration's."""
     learns: bool = False
-    """Whether the algorithm is to learn; playing its policy asks less of a machine."""
+    """Whether the algorithm is to learn; playing its policy asks less of a configuration."""
+    here: bool = True
+    """Whether it is to learn on this machine, and not only to be looked at."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,11 +79,12 @@ def make_plan(request: Request, around: Surroundings) -> Plan:
     if request.sim not in around.simulators:
         raise ConfigurationError(unknown_name("simulator", request.sim, around.simulators))
     _refuse_removed(request)
-    if request.learns:
+    if request.learns and request.here:
         device = learner_device(request.algo, request.device, around)
     else:
         device = resolve_device(request.device, around)
-    check_simulator_device(request, device, around)
+    if request.here:
+        check_simulator_device(request, device, around)
     choices = Choices(algo=request.algo, sim=request.sim, device=device)
     declared = entry.build(request.algo)
     values = to_values(declared, choices)
@@ -150,8 +153,11 @@ def learner_device(algo: str, name: str, around: Surroundings) -> str:
     chosen = [d for d in fitting if name in (AUTO, d) or (name == "cuda" and d.startswith("cuda"))]
     if chosen:
         return min(chosen)
-    there = f"'{name}' is none of those here" if fitting else "Torch sees none here"
-    instead = f"use --device {' or '.join(fitting)}" if fitting else "use --algo ppo, which trains on this CPU"
+    asked = "" if name == AUTO else f" (--device was '{name}')"
+    there = f"'{name}' is none of those here" if fitting else f"Torch sees none here{asked}"
+    instead = f"use --device {' or '.join(fitting)}"
+    if not fitting:
+        instead = "use --algo ppo, which trains on this CPU, or see 'unilab doctor' for how to get one"
     raise DeviceError(
         f"algorithm '{algo}' learns on exactly one GPU (CUDA, ROCm or MPS), where its replay, policy and updates stay, "
         f"and {there}; 'unilab eval' plays its policies on any machine: {instead}"

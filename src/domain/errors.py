@@ -39,6 +39,7 @@ class WorkerError(UnilabError):
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
     """Return one line that says which name is unknown, the nearest known one, and all known ones."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f": did you mean '{near[0]}'?" if near else ""
+    by_case = {known_name.casefold(): known_name for known_name in reversed(names)}
+    near = difflib.get_close_matches(name.casefold(), by_case, n=1, cutoff=0.5)
+    hint = f": did you mean '{by_case[near[0]]}'?" if near else ""
     return f"unknown {kind} '{name}'{hint} (known: {', '.join(names) or 'none'})"

@@ -52,6 +52,8 @@ class TrainOptions:
     logger: str = "none"
     quiet: bool = False
     graph: bool = True
+    dry_run: bool = False
+    """Whether the configuration is only to be looked at: any machine will do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +99,7 @@ def plan_training(container: Container, options: TrainOptions) -> TrainJob:
         settings=options.settings,
         overrides=options.overrides,
         learns=True,
+        here=not options.dry_run,
     )
     plan = make_plan(request, look_around(container))
     name = f"seed{plan.config.task.train.seed}" if options.run_name is None else options.run_name
@@ -127,6 +130,7 @@ def _plan_resume(container: Container, options: TrainOptions, reference: str) ->
         settings=options.settings,
         saved=saved,
         learns=True,
+        here=not options.dry_run,
     )
     plan = make_plan(request, look_around(container))
     payload = container.checkpoint_store().load(store.newest_checkpoint(run), torch.device("cpu"))

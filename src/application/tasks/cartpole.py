@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from application.robots import cartpole
 from application.settings import PpoSettings, TrainSettings
-from application.tasks.off_policy_owners import OWNERS
+from application.tasks.off_policy_owners import owner_of
 from application.tasks.task import Owner, Task, TaskEntry
 from domain.entity import EntitySelector
 from domain.env_cfg import EnvCfg
@@ -58,7 +58,7 @@ def _task(name: str, algo: str, events: Mapping[str, EventTermCfg]) -> Task:
         terminations={"time_out": TerminationTermCfg(func=terminations.time_out, time_out=True)},
         events=events,
     )
-    owner = OWNERS.get((name, algo), PPO)
+    owner = owner_of(name, algo, PPO)
     return Task(
         name=name,
         scene=lambda timestep: cartpole.build(timestep=timestep),

@@ -6,7 +6,7 @@ PPO: a short sweep; off-policy algorithms: ``off_policy_owners``.
 
 from application.robots import go2
 from application.settings import PpoSettings, TrainSettings
-from application.tasks.off_policy_owners import OWNERS
+from application.tasks.off_policy_owners import owner_of
 from application.tasks.task import Owner, Task, TaskEntry
 from domain.entity import EntitySelector
 from domain.env_cfg import EnvCfg
@@ -139,7 +139,7 @@ def _build(algo: str) -> Task:
         },
         events=_events(),
     )
-    owner = OWNERS.get(("go2_flat", algo), PPO)
+    owner = owner_of("go2_flat", algo, PPO)
     return Task(
         name="go2_flat",
         scene=lambda timestep: go2.build(timestep=timestep, sensors=SENSORS),

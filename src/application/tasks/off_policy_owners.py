@@ -38,6 +38,7 @@ from types import MappingProxyType
 
 from application.settings import TrainSettings
 from application.tasks.task import Owner
+from domain.errors import ConfigurationError
 from domain.learning.config import FlashSacCfg, SacCfg, Td3Cfg
 
 SAC_G1_WALK = Owner(
@@ -188,3 +189,19 @@ OWNERS: Mapping[tuple[str, str], Owner] = MappingProxyType(
     }
 )
 """By task and algorithm."""
+
+
+def owner_of(task: str, algo: str, ppo: Owner) -> Owner:
+    """Return how ``algo`` trains ``task``: ``ppo`` for PPO, else its entry in ``OWNERS``.
+
+    Raises:
+        ConfigurationError: There is none.
+    """
+    if algo == "ppo":
+        return ppo
+    if (task, algo) not in OWNERS:
+        raise ConfigurationError(
+            f"task '{task}' names algorithm '{algo}' and has no values for it: add an entry to OWNERS in "
+            "application/tasks/off_policy_owners.py"
+        )
+    return OWNERS[task, algo]

@@ -24,7 +24,12 @@ def train(
     sim: Sim = None,
     device: Device = None,
     num_envs: NumEnvs = None,
-    iterations: Annotated[int | None, typer.Option("--iterations", help="Rollouts and updates in all.")] = None,
+    iterations: Annotated[
+        int | None,
+        typer.Option(
+            "--iterations", help="Rollouts and updates in all; off-policy, env steps and the updates after each."
+        ),
+    ] = None,
     seed: Seed = None,
     run_name: Annotated[str | None, typer.Option("--run-name", help="Ends the run folder's name.")] = None,
     resume: Annotated[
@@ -41,7 +46,9 @@ def train(
     no_graph: Annotated[
         bool, typer.Option("--no-graph", help="Run the GPU's steps one operation at a time; for finding faults.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the whole configuration and stop.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the whole configuration and stop; needs no GPU.")
+    ] = False,
 ) -> None:
     """Train a policy and keep it, with its configuration and metrics, in a run folder.
 
@@ -66,11 +73,12 @@ def train(
         logger=logger,
         quiet=quiet,
         graph=not no_graph,
+        dry_run=dry_run,
     )
-    _train(options, runs_dir, dry_run)
+    _train(options, runs_dir)
 
 
-def _train(options: "TrainOptions", runs_dir: Path, dry_run: bool) -> None:
+def _train(options: "TrainOptions", runs_dir: Path) -> None:
     from application.training import StopFlag
     from entrypoints.cli.display import tell
     from entrypoints.cli.interrupt import Received, stops_on_signal
@@ -79,7 +87,7 @@ def _train(options: "TrainOptions", runs_dir: Path, dry_run: bool) -> None:
 
     container = make_container(runs_dir)
     job = plan_training(container, options)
-    if dry_run:
+    if options.dry_run:
         _print_whole(job.plan)
         return
 

@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 
 from application.settings import PpoSettings, RuntimeSettings
+from application.tasks import cartpole
 from application.tasks.cartpole import BALANCE
+from application.tasks.off_policy_owners import OWNERS, owner_of
 from application.tasks.task import Owner
 from domain.errors import ConfigurationError
 from domain.learning.config import SacCfg, Td3Cfg
@@ -39,3 +41,10 @@ def test_an_owner_s_runtime_follows_its_learner() -> None:
 
     assert Owner(train=train, learner=PpoSettings()).runtime is None
     assert Owner(train=train, learner=SacCfg()).runtime == RuntimeSettings()
+
+
+def test_an_algorithm_that_a_task_names_without_values_for_it_is_an_error_that_says_where_they_go() -> None:
+    with pytest.raises(ConfigurationError, match="task 'cartpole_mine' names algorithm 'sac' and has no values"):
+        owner_of("cartpole_mine", "sac", cartpole.PPO)
+    assert owner_of("cartpole_mine", "ppo", cartpole.PPO) is cartpole.PPO
+    assert owner_of("go2_flat", "sac", cartpole.PPO) is OWNERS["go2_flat", "sac"]

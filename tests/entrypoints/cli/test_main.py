@@ -200,3 +200,11 @@ def test_a_dry_run_prints_the_resolved_configuration_and_writes_nothing(
     assert "num_envs: 7" in printed
     assert "gamma: 0.5" in printed
     assert not runs.exists()
+
+
+def test_an_off_policy_configuration_can_be_looked_at_on_any_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "go2_flat", "--algo", "sac", "--sim", "mjwarp", "--dry-run", "--set", "sac.tau=0.5"]) == 0
+
+    assert "tau: 0.5" in capsys.readouterr().out
+    assert main(["train", "go2_flat", "--algo", "sac", "--dry-run", "--set", "sac.tau=2.0"]) == 2
+    assert "sac.tau is 2.0" in capsys.readouterr().err
