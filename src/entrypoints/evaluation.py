@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +40,8 @@ class EvalOptions:
     video_seconds: float = 20.0
     """How much of the first episode a video shows."""
     baselines: bool = False
+    announce: Callable[[str], None] = lambda line: None
+    """Told what takes a while, when all that can be refused has been looked at."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,6 +177,7 @@ def _play(env: ManagerBasedRlEnv, policy: Policy, options: EvalOptions, seed: in
         policies["random"] = random_policy(env.actions.dim, derive_seed(seed, "random actions"), env.device)
     figures = {}
     for name, chosen in policies.items():
+        options.announce(f"playing {options.episodes} episodes of {name}")
         # Every policy meets the same first states and commands.
         env.reset(seed=seed)
         record = name == "policy" and options.video is not None
@@ -186,6 +189,7 @@ def _record(container: Container, plan: Plan, figures: Evaluation, options: Eval
     if options.video is None or figures.qpos is None:
         return None
     still = options.video.with_suffix(".png")
+    options.announce("drawing the video")
     fps = 1.0 / plan.config.task.env.step_dt
     frames = figures.qpos[: max(1, round(options.video_seconds * fps))].cpu()
     container.recorder().record(plan.scene, frames, fps, video=options.video, still=still)

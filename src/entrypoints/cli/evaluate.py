@@ -38,6 +38,7 @@ def evaluate(
 
     unilab eval demo --baselines --video swingup.mp4
     """
+    from entrypoints.cli.display import tell
     from entrypoints.composition import make_container
     from entrypoints.evaluation import EvalOptions, check_place, run_evaluation
 
@@ -52,6 +53,7 @@ def evaluate(
         video=video,
         video_seconds=video_seconds,
         baselines=baselines,
+        announce=lambda line: tell(line, err=True),
     )
     if json_file is not None:
         check_place(json_file, "--json")
