@@ -41,6 +41,7 @@ def heavier(mode: EventMode) -> EnvCfg:
 
 
 def test_a_world_that_turns_nan_ends_alone_as_terminated_and_is_counted() -> None:
+    """FR-50."""
     env, twin = make_env("go2_flat", 5), make_env("go2_flat", 5)
     for each in (env, twin):
         each.reset()
@@ -83,6 +84,7 @@ def test_masses_drawn_at_resets_reach_the_physics_of_their_own_worlds() -> None:
 
 
 def test_the_same_seed_gives_the_same_bits_and_so_does_a_restored_state() -> None:
+    """FR-66."""
     runs = []
     for _ in range(2):
         env = make_env("go2_flat", 3, cfg=heavier("startup"))
@@ -167,6 +169,7 @@ def test_recorded_steps_are_the_eager_ones(task: str) -> None:
 @cuda
 @pytest.mark.cuda
 def test_a_recorded_step_feels_what_is_randomised_later() -> None:
+    """FR-54."""
     env = make_env("go2_flat", 8, cfg=heavier("reset"), device=torch.device("cuda"))
     env.reset()
     env.record()

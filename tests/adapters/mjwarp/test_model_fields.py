@@ -138,6 +138,7 @@ def test_a_field_s_table_keeps_its_storage_and_is_given_again() -> None:
 
 
 def test_the_engine_s_arrays_stay_where_a_recorded_step_reads_them() -> None:
+    """FR-54."""
     backend = make()
     backend.model_field("body_mass")
     model = backend._fields._model

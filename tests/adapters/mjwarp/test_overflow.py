@@ -20,6 +20,7 @@ def test_nothing_is_reported_where_everything_fits() -> None:
 
 
 def test_a_lack_of_constraints_ends_the_row_and_names_the_number_needed() -> None:
+    """FR-52."""
     backend = make(capacities=Capacities(contacts=48, constraints=1))
     write = write_of(backend, written=rows(3, 1))
     write.qpos[1, 2] = 5.0  # out of reach of the floor; its two frictional joints still need a row each
