@@ -13,7 +13,7 @@ from rich.text import Text
 RETURN = "episode/return"
 LENGTH = "episode/length"
 RATE = "tail_env_steps_per_sec"
-SHOWN_GROUPS = ("reward", "termination", "metric", "curriculum", "loss")
+SHOWN_GROUPS = ("reward", "termination", "metric", "curriculum", "loss", "learner")
 
 
 class LastingConsole(Console):
