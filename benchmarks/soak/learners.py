@@ -58,8 +58,8 @@ class ToldLearner:
         return {"critic_loss": self._loss}
 
     def state_dict(self) -> dict[str, object]:
-        """Return the version."""
-        return {"policy_version": self.policy_version}
+        """Return the version, and no tensors."""
+        return {"policy_version": self.policy_version, "tensors": {}}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Take the version."""

@@ -17,7 +17,7 @@ import torch
 from adapters.checkpoints.torch_store import TorchCheckpointStore
 from adapters.collector.process import CollectorProcess
 from adapters.devices.cuda import CudaTransfer
-from application.offpolicy import OffPolicyParts, train_off_policy
+from application.offpolicy import train_off_policy
 from application.ports import Run
 from application.tick import RuntimeCfg
 from application.training import StopFlag, TrainOutput, TrainPlan, TrainSummary, saved_env
@@ -159,9 +159,9 @@ class Runner:
             self.told(f"collector {collector.pid}")
             transfer = FaultyTransfer(self._transfer(episode), episode.replay.slots.sizes["chunk0"])
             closing.callback(transfer.close)
-            parts = self._parts(episode, collector, transfer)
+            runtime = self._runtime(episode, collector, transfer)
             collector.wait_ready(START_S)
-            watch = parts.runtime.watch
+            watch = runtime.watch
             leg.outcome.checked, leg.outcome.wrong = watch.checked, watch.wrong
             injector = Injector(episode, collector, transfer, stop)
 
@@ -169,10 +169,10 @@ class Runner:
                 self.told(f"tick {number}")
                 injector.tick(number)
 
-            parts.runtime.begun = begun
+            runtime.begun = begun
             closing.callback(injector.finish)
             try:
-                self._loop(leg, parts, stop)
+                self._loop(leg, runtime, stop)
             except SimulationError as error:
                 if episode.fault is Fault.ALL_BROKEN or not watch.last_is_broken:
                     raise
@@ -183,7 +183,7 @@ class Runner:
                 if watch.first_wrong is not None:
                     leg.outcome.problems.append(f"first wrong in tick {watch.first_wrong}")
 
-    def _loop(self, leg: "_Leg", parts: "_Parts", stop: StopFlag) -> None:
+    def _loop(self, leg: "_Leg", runtime: WatchedRuntime, stop: StopFlag) -> None:
         episode = leg.episode
         plan = TrainPlan(
             task="soak",
@@ -195,14 +195,11 @@ class Runner:
         output = TrainOutput(
             run=Run(path=leg.folder), checkpoints=TorchCheckpointStore(), sinks=[], warn=leg.outcome.warnings.append
         )
-        made = OffPolicyParts(
-            learner=parts.learner, replay=parts.replay, runtime=parts.runtime, num_envs=episode.world.num_envs
-        )
         leg.outcome.summary = train_off_policy(
-            made, plan, output, resume_from=leg.payload, stop=stop, open_trace=leg.traced.open
+            runtime, plan, output, resume_from=leg.payload, stop=stop, open_trace=leg.traced.open
         )
 
-    def _parts(self, episode: Episode, collector: CollectorProcess, transfer: FaultyTransfer) -> "_Parts":
+    def _runtime(self, episode: Episode, collector: CollectorProcess, transfer: FaultyTransfer) -> WatchedRuntime:
         plan, world, device = episode.replay, episode.world, self._device
         replay = Replay(plan, device, None)
         learner: Learner = ToldLearner(replay, world.num_envs, device)
@@ -216,21 +213,12 @@ class Runner:
         watch = Watch(episode, replay, device)
         runtime = WatchedRuntime(learner, replay, collector, transfer, cfg)
         runtime.watch = watch
-        return _Parts(learner=learner, replay=replay, runtime=runtime)
+        return runtime
 
     def _transfer(self, episode: Episode) -> Transfer:
         if self._device.type == "cuda":
             return CudaTransfer(self._device, graphs=True)
         return QueuedTransfer(episode.world.seed, episode.slowest)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Parts:
-    """What a run is made of."""
-
-    learner: Learner
-    replay: Replay
-    runtime: WatchedRuntime
 
 
 @dataclass(frozen=True, kw_only=True)

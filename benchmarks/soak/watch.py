@@ -77,7 +77,7 @@ class Watch:
     """
 
     def __init__(self, episode: Episode, replay: Replay, device: torch.device) -> None:
-        self._episode, self._replay = episode, replay
+        self._episode, self.replay = episode, replay
         plan = episode.replay
         self._expected = ExpectedRing(episode.world, plan.capacity)
         self._journey: Journey | None = None
@@ -120,12 +120,12 @@ class Watch:
             self.first_wrong = number
 
     def _look_at_ring(self) -> None:
-        ring, expected = self._replay.ring, self._expected
+        ring, expected = self.replay.ring, self._expected
         self._count("ring_rows", expected.size, expected.wrong(ring.rows.cpu()))
         self.wrong["counters"] += (int(ring.committed), int(ring.size)) != (expected.committed, expected.size)
 
     def _look_at_batch(self, tick: int, number: int) -> None:
-        plan, batch = self._episode.replay, self._replay.batches[number]
+        plan, batch = self._episode.replay, self.replay.batches[number]
         self._generator.manual_seed(derive_seed(plan.seed, f"replay/{tick}"))
         draw(self._generator, self._size.fill_(self._expected.size), self._index)
         due = self._expected.samples(self._index.cpu(), n_step=plan.n_step, gamma=plan.gamma)
@@ -163,7 +163,7 @@ class WatchedRuntime(OffPolicyRuntime):
 
     def tick(self, number: int, *, log: bool = False, save: bool = False) -> None:
         """Run a tick and look."""
-        plan, watch, version = self._shared.plan, self.watch, self._learner.policy_version
+        plan, watch, version = self._shared.plan, self.watch, self.learner.policy_version
         watch.begin(plan.observation(self._shared.observation)[0])
         self.begun(number)
         super().tick(number, log=log, save=save)

@@ -24,22 +24,11 @@ from application.training import (
     saved_part,
 )
 from domain.errors import DataError, OutputError, SimulationError
-from domain.learning.learner import Learner
 from domain.replay.replay import Replay
 from domain.timing import HostPhase, TickTrace, TraceHeader
 
 SCALER = "reward_scaler"
 TICK = "tick"
-
-
-@dataclass(frozen=True, kw_only=True)
-class OffPolicyParts:
-    """What a run is made of; the caller closes the collector and the transfer below it."""
-
-    learner: Learner
-    replay: Replay
-    runtime: OffPolicyRuntime
-    num_envs: int
 
 
 @dataclass(slots=True)
@@ -70,7 +59,7 @@ class _Timings:
 
 
 def train_off_policy(
-    parts: OffPolicyParts,
+    runtime: OffPolicyRuntime,
     plan: TrainPlan,
     output: TrainOutput,
     *,
@@ -83,7 +72,7 @@ def train_off_policy(
     A resumed run first fills its replay to the learning start by ticks that are no iterations.
 
     Args:
-        parts: Built for one task; the collector is ready.
+        runtime: Built for one task; its collector is ready. The caller closes what it is made of.
         plan: Task, algorithm, iterations, intervals.
         output: Checkpoints and metrics go here.
         resume_from: A loaded checkpoint, tensors on the CPU; the collector was started from its environment.
@@ -99,9 +88,9 @@ def train_off_policy(
     with contextlib.ExitStack() as closing:
         for sink in output.sinks:
             closing.callback(sink.close)
-        loop = _Loop(parts, plan, output, resume_from)
+        loop = _Loop(runtime, plan, output, resume_from)
         if open_trace is not None:
-            trace = open_trace(parts.runtime.header(loop.ticks))
+            trace = open_trace(runtime.header(loop.ticks))
             closing.callback(trace.close)
             loop.trace = trace
         return loop.run(stop or StopFlag())
@@ -111,9 +100,9 @@ class _Loop:
     """The counters of a run, and what happens between ticks."""
 
     def __init__(
-        self, parts: OffPolicyParts, plan: TrainPlan, output: TrainOutput, resume_from: Mapping[str, object] | None
+        self, runtime: OffPolicyRuntime, plan: TrainPlan, output: TrainOutput, resume_from: Mapping[str, object] | None
     ) -> None:
-        self._parts, self._plan, self._output = parts, plan, output
+        self._runtime, self._plan, self._output = runtime, plan, output
         self._progress = Progress()
         self._timings = _Timings()
         self._reported = self._logged = 0
@@ -123,13 +112,13 @@ class _Loop:
         self.ticks = 0
         """Run so far, over the whole training."""
         self.trace: TraceSink | None = None
-        parts.runtime.trace = self._traced
+        runtime.trace = self._traced
         if resume_from is not None:
             self._continue(resume_from)
 
     def run(self, stop: StopFlag) -> TrainSummary:
         """Tick until the end."""
-        runtime, plan, progress = self._parts.runtime, self._plan, self._progress
+        runtime, plan, progress = self._runtime, self._plan, self._progress
         last = time.perf_counter()
         ending = False
         while not ending:
@@ -148,9 +137,9 @@ class _Loop:
             self.ticks += 1
             now = time.perf_counter()
             if self._refilling:
-                progress.env_steps += self._parts.num_envs
+                progress.env_steps += runtime.num_envs
             else:
-                progress.count(self._parts.num_envs, now - last)
+                progress.count(runtime.num_envs, now - last)
             last = now
             if log:
                 with runtime.phase(HostPhase.LOG):
@@ -162,7 +151,7 @@ class _Loop:
         return progress.summary(plan)
 
     def _log(self, published: Published) -> None:
-        progress, runtime = self._progress, self._parts.runtime
+        progress, runtime = self._progress, self._runtime
         collected, self._reported = progress.env_steps - self._reported, progress.env_steps
         if self._refilling:
             if published.report is not None:
@@ -176,15 +165,15 @@ class _Loop:
             **self._timings.drain(),
             "wait_s": waited / ticks,
             "ingress_depth": float(runtime.depth),
-            "replay_size": float(min(runtime.committed, len(self._parts.replay.ring.rows))),
-            "policy_version": float(self._parts.learner.policy_version),
+            "replay_size": float(min(runtime.committed, len(self._runtime.replay.ring.rows))),
+            "policy_version": float(self._runtime.learner.policy_version),
         }
         if published.report is not None:
             report(progress, published.report, self._output, collected)
 
     def _learnt(self) -> dict[str, float]:
         """Return the learner's values; those of a part that has had no turn yet are not there."""
-        values = self._parts.runtime.metrics
+        values = self._runtime.metrics
         numbers = torch.stack(list(values.values())).tolist() if values else []
         found = {f"learner/{name}": v for name, v in zip(values, numbers, strict=True)}
         self._known.update(name for name, v in found.items() if not math.isnan(v))
@@ -193,8 +182,8 @@ class _Loop:
         return {name: v for name, v in found.items() if name in self._known}
 
     def _save(self, published: Published) -> None:
-        scaler = self._parts.replay.scaler
-        learner = self._parts.learner.state_dict()
+        scaler = self._runtime.replay.scaler
+        learner = self._runtime.learner.state_dict()
         check_finite(learner)
         payload: Payload = {
             "learner": learner,
@@ -211,10 +200,10 @@ class _Loop:
         if not isinstance(ticks, int) or ticks < 0:
             raise DataError(f"the checkpoint's entry '{TICK}' is {ticks}, not a count")
         self.ticks = ticks
-        self._parts.learner.load_state_dict(saved_learner(checkpoint))
-        restore_scaler(self._parts.replay, checkpoint)
+        self._runtime.learner.load_state_dict(saved_learner(checkpoint))
+        restore_scaler(self._runtime.replay, checkpoint)
         self._reported, self._logged = self._progress.env_steps, ticks
-        start = self._parts.runtime.header(self.ticks).learning_start
+        start = self._runtime.header(self.ticks).learning_start
         self._output.warn(
             f"the replay is not saved: {start:,} rows of fresh episodes are collected before learning goes on"
         )
@@ -232,7 +221,7 @@ class _Loop:
 
 def check_finite(learner: Mapping[str, object]) -> None:
     """Raise SimulationError where a learner's payload holds what is no number: it could not be loaded again."""
-    for name, tensor in saved_part(learner, "tensors").items() if "tensors" in learner else ():
+    for name, tensor in saved_part(learner, "tensors").items():
         if isinstance(tensor, Tensor) and not bool(torch.isfinite(tensor).all()):
             raise SimulationError(
                 f"the learner's '{name}' is no longer a number, so it was not saved: continue from the last "

@@ -21,7 +21,7 @@ class ResidentCollector:
     """Steps ``env`` on a lane of its own, by work that is recorded once for each chunk slot.
 
     The slots lie on the device too. Whether rows broke is not read: a chunk says that all of its rows are valid, and
-    the ring looks at their flags.
+    the ring looks at their flags. Where none is, the ring passes over the chunk and the host counts it all the same.
 
     Args:
         env: On the device of ``transfer``; closed by ``close``.

@@ -58,7 +58,7 @@ class OffPolicyRuntime:
     def __init__(
         self, learner: Learner, replay: Replay, collector: Collector, transfer: Transfer, cfg: RuntimeCfg
     ) -> None:
-        self._learner, self._replay, self._cfg = learner, replay, cfg
+        self.learner, self.replay, self._cfg = learner, replay, cfg
         self._collector, self._transfer = collector, transfer
         self._slots = collector.slots
         plan, device = self._slots.plan, transfer.device
@@ -86,13 +86,18 @@ class OffPolicyRuntime:
         plan = self._slots.plan
         return TraceHeader(
             num_envs=plan.num_envs,
-            capacity=len(self._replay.ring.rows),
+            capacity=len(self.replay.ring.rows),
             learning_start=self._cfg.learning_start,
             chunk_bytes=4 * plan.sizes["chunk0"],
             host_bytes=plan.host_bytes,
             first_tick=first_tick,
-            first_version=self._learner.policy_version,
+            first_version=self.learner.policy_version,
         )
+
+    @property
+    def num_envs(self) -> int:
+        """Env steps of a tick."""
+        return self._slots.plan.num_envs
 
     @property
     def committed(self) -> int:
@@ -124,11 +129,11 @@ class OffPolicyRuntime:
             # What came before the first tick is no part of it.
             self._noted = time.perf_counter()
         marked = tuple(phase for phase, asked in ((HostPhase.LOG, log), (HostPhase.SAVE, save)) if asked)
-        version, copies = self._learner.policy_version, self._transfer.copies
+        version, copies = self.learner.policy_version, self._transfer.copies
         tick = OpenTick(number=number, version=version, marked=marked, copies=copies)
         previous, self._last = self._last, tick
         with self.phase(HostPhase.OBSERVATION):
-            chunk = None if previous is None else self._settle(previous)
+            chunk = None if previous is None else self._settle(previous).header
         with self.phase(HostPhase.ACT):
             tick.exchange = self._transfer.submit(Lane.LEARNER, self._exchange)
             self._await(tick.exchange, "the actor")
@@ -156,10 +161,7 @@ class OffPolicyRuntime:
         """Wait until the collector has done its part of the last tick. Raises WorkerError where it cannot."""
         if self._last is None:
             raise WorkerError("no tick has been run: there is nothing to wait for")
-        self._settle(self._last)
-        if self._last.published is None:
-            raise WorkerError("the collector published nothing")
-        return self._last.published
+        return self._settle(self._last)
 
     def finish(self) -> None:
         """Complete the last tick's record; call it once, after its ``settle``."""
@@ -175,13 +177,13 @@ class OffPolicyRuntime:
         if self._last is not None:
             self._last.host.append((name, begin, self._noted))
 
-    def _settle(self, tick: OpenTick) -> ChunkHeader:
+    def _settle(self, tick: OpenTick) -> Published:
         if tick.published is None:
             begin = time.perf_counter()
             tick.published = self._collector.wait(self._cfg.tick_timeout_s)
             self.waited_s += time.perf_counter() - begin
             self._ingress.publish(tick.published.header)
-        return tick.published.header
+        return tick.published
 
     def _window(self, tick: OpenTick, chunk: ChunkHeader | None) -> None:
         """Start the updates, then bring ``chunk`` to the device and start what follows from it."""
@@ -192,7 +194,7 @@ class OffPolicyRuntime:
             return
         block = self._slots.chunks[chunk.slot]
         self._ingress.copy(chunk.slot)
-        copy = self._transfer.submit(Lane.SIDE, partial(self._transfer.copy_in, block, self._replay.staging))
+        copy = self._transfer.submit(Lane.SIDE, partial(self._transfer.copy_in, block, self.replay.staging))
         self._await(copy, "a chunk's copy")
         copied_at = time.perf_counter()
         self._verify(chunk)
@@ -216,12 +218,12 @@ class OffPolicyRuntime:
         )
 
     def _update(self, batch: int) -> None:
-        self.metrics = self._learner.update(batch)
+        self.metrics = self.learner.update(batch)
 
     def _take_in(self, tick: int, batch: int | None) -> None:
         """Device work: the staged chunk into the ring, and a batch out of it."""
         if batch is not None:
-            self._replay.seed(tick)
+            self.replay.seed(tick)
         self._takes[batch]()
 
     def _verify(self, chunk: ChunkHeader) -> None:
@@ -236,11 +238,11 @@ class OffPolicyRuntime:
 
     def _sum(self) -> None:
         # Read here, where waiting for it means to wait for this lane alone.
-        self._summed = int(checksum(self._replay.staging))
+        self._summed = int(checksum(self.replay.staging))
 
     def _prepare(self) -> None:
         """Run all recurring work once and record it; learner, ring and statistics are then as before."""
-        learner, replay = self._learner, self._replay
+        learner, replay = self.learner, self.replay
         before = learner.state_dict()
         scaler = {} if replay.scaler is None else {k: v.clone() for k, v in replay.scaler.state_dict().items()}
         takes: dict[int | None, Callable[[], None]] = {batch: partial(replay.take_in, batch) for batch in (None, 0, 1)}
@@ -257,8 +259,8 @@ class OffPolicyRuntime:
     def _act(self) -> None:
         """Device work: observation in, actor, action out."""
         self._transfer.copy_in(self._slots.observation, self._seen)
-        self._learner.start_episodes(self._began > 0)
-        self._slots.plan.action(self._action).copy_(self._learner.act(self._obs))
+        self.learner.start_episodes(self._began > 0)
+        self._slots.plan.action(self._action).copy_(self.learner.act(self._obs))
         self._transfer.copy_out(self._action, self._slots.action)
 
     def _await(self, work: Completion, what: str) -> None:

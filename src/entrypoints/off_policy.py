@@ -8,7 +8,7 @@ from functools import partial
 import torch
 
 from application.memory import MemoryThere, check_memory, memory_needs
-from application.offpolicy import OffPolicyParts, restore_scaler, train_off_policy
+from application.offpolicy import restore_scaler, train_off_policy
 from application.planning import Plan
 from application.ports import Collector, Run
 from application.resident_collector import ResidentCollector
@@ -64,7 +64,7 @@ def run_off_policy(
     cfg, runtime = plan.config.task.off_policy
     facts = measure(container, plan)
     replay_plan = _replay_plan(cfg, facts, plan)
-    check_memory(memory_needs(cfg, facts.layout, replay_plan.slots.num_envs), _memory(container.system(), plan))
+    check_memory(memory_needs(cfg, facts.layout, replay_plan.slots.num_envs), _memory(container, plan))
     with contextlib.ExitStack() as closing:
         if transfer is None:
             transfer = container.transfers(plan.device.type, plan.device, runtime.graph and run.graph)
@@ -73,7 +73,7 @@ def run_off_policy(
         # Closed before the collector, whose memory it has locked.
         closing.callback(transfer.close)
         try:
-            learner, replay = _build(container, plan, replay_plan, facts, transfer)
+            learner, replay = _build(container, run, replay_plan, facts, transfer)
         except torch.OutOfMemoryError as error:
             raise DeviceError(
                 f"{plan.device} has too little memory for networks beside the replay: lower {cfg.kind}.replay_rows or "
@@ -93,10 +93,9 @@ def run_off_policy(
         if run.stop.requested:
             raise KeyboardInterrupt
         folder, output = run.open_run(facts)
-        parts = OffPolicyParts(learner=learner, replay=replay, runtime=ticks, num_envs=replay_plan.slots.num_envs)
         open_trace = partial(container.trace_file, folder) if runtime.trace else None
         return folder, train_off_policy(
-            parts, run.train, output, resume_from=payload, stop=run.stop, open_trace=open_trace
+            ticks, run.train, output, resume_from=payload, stop=run.stop, open_trace=open_trace
         )
 
 
@@ -155,14 +154,18 @@ def _replay_plan(cfg: OffPolicySettings, facts: EnvFacts, plan: Plan) -> ReplayP
     )
 
 
-def _memory(system: SystemProbe, plan: Plan) -> MemoryThere:
+def _memory(container: Container, plan: Plan) -> MemoryThere:
+    system: SystemProbe = container.system()
     name = str(plan.device)
-    return MemoryThere(name=name, device=system.free_memory(name), shared=system.shared_memory())
+    # An environment on the device has its slots there too.
+    host = _execution(container, plan.config.choices.sim) is Execution.HOST_BRIDGE
+    return MemoryThere(name=name, device=system.free_memory(name), shared=system.shared_memory() if host else None)
 
 
 def _build(
-    container: Container, plan: Plan, replay_plan: ReplayPlan, facts: EnvFacts, transfer: Transfer
+    container: Container, run: OffPolicyRun, replay_plan: ReplayPlan, facts: EnvFacts, transfer: Transfer
 ) -> tuple[Learner, Replay]:
+    plan = run.plan
     cfg, runtime = plan.config.task.off_policy
     envs, device = replay_plan.slots.num_envs, transfer.device
     scaler = None
@@ -182,7 +185,7 @@ def _build(
         ),
         batches=replay.batches,
         execution=ExecutionCfg(
-            graph=runtime.graph and cuda,
+            graph=runtime.graph and run.graph and cuda,
             compile=runtime.compile and cuda,
             precision=runtime.precision if cuda else "float32",
         ),

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from adapters.checkpoints.torch_store import TorchCheckpointStore
-from application.offpolicy import OffPolicyParts, check_finite, restore_scaler, train_off_policy
+from application.offpolicy import check_finite, restore_scaler, train_off_policy
 from application.ports import EnvReport, Published, Run
 from application.training import StopFlag, TrainOutput, TrainPlan, TrainSummary
 from domain.errors import ConfigurationError, DataError, OutputError, SimulationError, WorkerError
@@ -55,9 +55,6 @@ class Loop:
     trace_of: Callable[[TraceHeader], KeptTrace] = KeptTrace
 
     def run(self, resume_from: Mapping[str, object] | None = None) -> TrainSummary:
-        parts = OffPolicyParts(
-            learner=self.made.learner, replay=self.made.replay, runtime=self.made.runtime, num_envs=ENVS
-        )
         plan = TrainPlan(
             task="walk", algo="sac", iterations=self.iterations, save_interval=self.save_interval, log_interval=5
         )
@@ -68,7 +65,7 @@ class Loop:
             warn=self.warnings.append,
         )
         return train_off_policy(
-            parts, plan, output, resume_from=resume_from, stop=self.stop, open_trace=self._open_trace
+            self.made.runtime, plan, output, resume_from=resume_from, stop=self.stop, open_trace=self._open_trace
         )
 
     def _open_trace(self, header: TraceHeader) -> KeptTrace:
@@ -134,7 +131,7 @@ def test_a_resumed_run_refills_the_replay_before_it_counts_on(tmp_path: Path) ->
     """FR-31."""
     first = Loop(tmp_path, iterations=10)
     checkpoint = saved(first.run().checkpoint)
-    assert checkpoint["learner"] == {"policy_version": 6}
+    assert checkpoint["learner"] == {"policy_version": 6, "tensors": {}}
     assert checkpoint["tick"] == 10
     collector = FakeCollector(ENVS)
     collector.first_tick = 10

@@ -42,7 +42,7 @@ class RememberingLearner:
         return {"critic_loss": torch.tensor(float(self.policy_version)), "actor_loss": torch.tensor(torch.nan)}
 
     def state_dict(self) -> dict[str, object]:
-        return {"policy_version": self.policy_version}
+        return {"policy_version": self.policy_version, "tensors": {}}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         version = state["policy_version"]
