@@ -1,6 +1,6 @@
 """The manager-based environment: one control step of all rows, in a fixed order."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -22,6 +22,7 @@ from domain.managers.recorder import RecorderManager
 from domain.managers.reward import RewardManager
 from domain.managers.state import Stateful, select
 from domain.managers.termination import TerminationManager
+from domain.motion.clip import MotionClip
 from domain.physics import PhysicsBackend
 from domain.rng import TorchManagerRng
 from domain.view import EnvView
@@ -56,18 +57,20 @@ class ManagerBasedRlEnv(Stateful):
         cfg: Managers and timing.
         backend: The physics; the environment closes it.
         seed: Of every random number that the terms draw.
+        clips: Reference motions, for commands that follow them.
 
     Raises:
         ConfigurationError: A setting or term that cannot work; nothing has been stepped then.
     """
 
-    def __init__(self, cfg: EnvCfg, backend: PhysicsBackend, *, seed: int) -> None:
+    def __init__(self, cfg: EnvCfg, backend: PhysicsBackend, *, seed: int, clips: Sequence[MotionClip] = ()) -> None:
         super().__init__()
         cfg.check_timing(backend)
         self.cfg = cfg
         self._backend = backend
         self._rng = TorchManagerRng(seed, backend.num_envs, backend.device)
-        view = EnvView(backend, self._rng, decimation=cfg.decimation, max_episode_length=cfg.max_episode_length)
+        length = cfg.max_episode_length
+        view = EnvView(backend, self._rng, decimation=cfg.decimation, max_episode_length=length, clips=clips)
         self.view = view
         tuned = targets(cfg.curricula)
         # Events come first: they give model fields per-env values, which later terms may read.
@@ -354,6 +357,7 @@ class ManagerBasedRlEnv(Stateful):
     def _renew(self, before: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Merge the observations of written rows into ``before`` and publish the result."""
         writes = self.view.writes
+        self.commands.refresh()
         renewed = self.observations.renew(writes.written, writes.reset)
         rows = writes.written.unsqueeze(1)
         merged = {group: torch.where(rows, value, before[group]) for group, value in renewed.items()}

@@ -1,15 +1,19 @@
 """What a term sees of its environment: stable tensors, names, random numbers and staged writes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from domain.entity import Entity
 from domain.errors import ConfigurationError, unknown_name
+from domain.motion.clip import MotionClip
 from domain.physics import PhysicsBackend
 from domain.rng import TorchManagerRng
 from domain.writes import StateWrites
+
+_T = TypeVar("_T")
 
 
 class EnvView:
@@ -17,14 +21,21 @@ class EnvView:
 
     Every tensor has (num_envs, ...) rows on ``device`` and keeps its storage for the life of the
     environment; ``step_count`` is a 0-d int64 tensor. Managers publish what others may read:
-    ``commands`` by name, ``actions`` (current, previous and the one before).
+    ``commands`` by name, ``actions`` (current, previous and the one before). ``clips`` are the reference motions that
+    were given to the environment.
 
     Raises:
         ConfigurationError: The random stream lives on another device, or has other rows, than the backend.
     """
 
     def __init__(
-        self, backend: PhysicsBackend, rng: TorchManagerRng, *, decimation: int, max_episode_length: int
+        self,
+        backend: PhysicsBackend,
+        rng: TorchManagerRng,
+        *,
+        decimation: int,
+        max_episode_length: int,
+        clips: Sequence[MotionClip] = (),
     ) -> None:
         if rng.device != backend.device or rng.num_envs != backend.num_envs:
             raise ConfigurationError(
@@ -49,7 +60,9 @@ class EnvView:
         self.episode_length = torch.zeros(self.num_envs, dtype=torch.int64, device=self.device)
         self.terminated = torch.zeros(self.num_envs, dtype=torch.bool, device=self.device)
         self.truncated = torch.zeros(self.num_envs, dtype=torch.bool, device=self.device)
+        self.clips = tuple(clips)
         self.commands: dict[str, Tensor] = {}
+        self.command_terms: dict[str, object] = {}
         self.tunables: dict[str, Tensor] = {}
         self._parsers: dict[str, Callable[[object, str], Tensor]] = {}
         empty = torch.zeros(self.num_envs, 0, device=self.device)
@@ -72,6 +85,14 @@ class EnvView:
         if name not in self.commands:
             raise ConfigurationError(unknown_name("command", name, self.commands))
         return self.commands[name]
+
+    def command_term(self, name: str, kind: type[_T]) -> _T:
+        """Return the term behind a command. Raises ConfigurationError for an unknown name or another kind of term."""
+        self.command(name)
+        term = self.command_terms[name]
+        if not isinstance(term, kind):
+            raise ConfigurationError(f"command '{name}' is a {type(term).__name__}, and a {kind.__name__} is needed")
+        return term
 
     def tunable(self, path: str) -> Tensor:
         """Return the device tensor behind a run-time parameter, e.g. ``rewards.action_rate.weight``.

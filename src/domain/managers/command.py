@@ -53,6 +53,9 @@ class CommandTerm(Stateful):
     def update(self, live: Tensor) -> None:
         """Follow the state (e.g. heading control) once a step; rows not in ``live`` are done."""
 
+    def refresh(self) -> None:
+        """Derive anew what follows from a state that has just been written, for observations; nothing by default."""
+
 
 class CommandManager(Stateful):
     """All command terms; publishes each one's ``value`` in ``env.commands``.
@@ -76,7 +79,7 @@ class CommandManager(Stateful):
             self.terms[name] = term
             self._spans.append(parse_seconds(cfg.resampling_time_s, f"{path}.resampling_time_s", env))
             self._draws.append((env.rng.reserve(term.draw_width), env.rng.reserve(term.draw_width)))
-            env.commands[name] = term.value
+            env.commands[name], env.command_terms[name] = term.value, term
         self._timer_draws = (env.rng.reserve(len(cfgs)), env.rng.reserve(len(cfgs)))
         self._time_left = self.keep_rows("time_left", env.num_envs, len(cfgs), device=env.device)
         self._steps = self.keep_rows("steps", env.num_envs, device=env.device)
@@ -112,6 +115,11 @@ class CommandManager(Stateful):
             for value in term.metrics.values():
                 value.masked_fill_(mask, 0.0)
         self._resample(mask.unsqueeze(1).expand_as(self._time_left), after_reset=True)
+
+    def refresh(self) -> None:
+        """Let the terms follow a state that has just been written."""
+        for term in self.terms.values():
+            term.refresh()
 
     def metrics(self) -> dict[str, Tensor]:
         """Return every metric's mean over the episode so far, (num_envs,), as ``command/metric``."""
