@@ -139,7 +139,7 @@ def main() -> None:
 def measure(options: argparse.Namespace) -> dict[str, object]:
     """Measure one number of environments."""
     task = TASKS[options.task].build("ppo")
-    scene = task.scene(task.env.sim_dt)
+    scene = task.make_scene()
     backend = TimedBackend(scene, options.num_envs)
     env = TimedEnv(task.env, backend, seed=1)
     threads = len(backend.thread_affinity()) or 1

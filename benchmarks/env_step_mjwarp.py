@@ -32,7 +32,7 @@ class RawPhysics:
     def __init__(self, env: ManagerBasedRlEnv, backend: MjwarpBackend, task: str) -> None:
         declared = TASKS[task].build("ppo")
         self._device = WarpDevice(backend.device)
-        model = compile_physics(declared.scene(declared.env.sim_dt))
+        model = compile_physics(declared.make_scene())
         with self._device.scope():
             self._simulation = Simulation(model, put_on_device(model), env.num_envs, backend.capacities)
             self._live = self._simulation.integration_state()
@@ -72,7 +72,7 @@ def measure(task: str, num_envs: int, pairs: int, warmup: int) -> dict[str, obje
     """Measure one number of worlds."""
     device = torch.device("cuda", 0)
     declared = TASKS[task].build("ppo")
-    backend = MjwarpBackend(declared.scene(declared.env.sim_dt), num_envs, device=device)
+    backend = MjwarpBackend(declared.make_scene(), num_envs, device=device)
     env = ManagerBasedRlEnv(declared.env, backend, seed=1)
     env.reset()
     env.record()

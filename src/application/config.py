@@ -17,7 +17,7 @@ from application.config_checks import TABLES, check_env, terms
 from application.config_terms import term_from_plain, term_to_plain
 from application.config_values import exact_keys, from_plain, mapping, show, to_plain
 from application.removed_options import refuse_removed_keys
-from application.settings import PpoSettings, RuntimeSettings, Settings
+from application.settings import PpoSettings, RuntimeSettings, SceneSettings, Settings
 from application.tasks.task import LearnerSettings, Task, TaskEntry
 from domain.env_cfg import EnvCfg
 from domain.errors import ConfigurationError, unknown_name
@@ -26,6 +26,7 @@ from domain.managers.terms import TermCfg
 
 SCHEMA_VERSION = 1
 RUNTIME = "runtime"
+SCENE = "scene"
 ENV_SCALARS = ("sim_dt", "decimation", "episode_length_s", "scale_rewards_by_dt", "stagger_episodes")
 _S = TypeVar("_S", bound=Settings)
 _ORDER = (
@@ -75,6 +76,7 @@ def to_values(task: Task, choices: Choices) -> dict[str, object]:
     values |= {"algo": choices.algo, "sim": choices.sim, "device": choices.device}
     values["train"] = task.train.model_dump(mode="json")
     values["env"] = {name: to_plain(getattr(env, name), f"env.{name}") for name in ENV_SCALARS}
+    values[SCENE] = task.scene.model_dump(mode="json")
     for table in _ORDER:
         if table == "observations":
             values[table] = {name: _group_to_plain(group, name) for name, group in env.observations.items()}
@@ -110,6 +112,7 @@ def from_values(entry: TaskEntry, values: Mapping[str, object]) -> ResolvedConfi
     task = dataclasses.replace(
         task,
         env=_env_from_plain(task.env, values, task.name),
+        scene=_scene_from_plain(task.scene, values.get(SCENE, {})),
         train=settings_from_plain(type(task.train), values["train"], "train"),
         learner=_learner_from_plain(task.learner, values[names["algo"]], names["algo"]),
         runtime=task.runtime and settings_from_plain(RuntimeSettings, values[RUNTIME], RUNTIME),
@@ -162,12 +165,17 @@ def _learner_from_plain(declared: LearnerSettings, value: object, algo: str) -> 
     return learner
 
 
+def _scene_from_plain(declared: SceneSettings, value: object) -> SceneSettings:
+    """Return the scene's settings; what is absent is as declared: runs saved before it existed stay readable."""
+    return settings_from_plain(SceneSettings, {**declared.model_dump(mode="json"), **mapping(value, SCENE)}, SCENE)
+
+
 def _check_root(values: Mapping[str, object], algo: str, runtime: RuntimeSettings | None) -> None:
     known = ["schema_version", "task", "algo", "sim", "device", "train", "env", *_ORDER, algo]
     known += [] if runtime is None else [RUNTIME]
     for name in values:
-        if name not in known:
-            raise ConfigurationError(unknown_name("key", str(name), known))
+        if name not in (*known, SCENE):
+            raise ConfigurationError(unknown_name("key", str(name), (*known, SCENE)))
     for name in known:
         if name not in values:
             raise ConfigurationError(f"{name} is missing")

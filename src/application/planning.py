@@ -90,12 +90,13 @@ def make_plan(request: Request, around: Surroundings) -> Plan:
     values = to_values(declared, choices)
     if request.saved is not None:
         values = {**request.saved, "algo": choices.algo, "sim": choices.sim, "device": choices.device}
-    overrides = [*(f"{path}={show(value)}" for path, value in request.settings.items()), *request.overrides]
+    settings = {**({} if request.learns else declared.evaluation), **request.settings}
+    overrides = [*(f"{path}={show(value)}" for path, value in settings.items()), *request.overrides]
     values = apply_overrides(values, overrides, replaceable=replaceable_paths(declared))
     config = from_values(entry, values)
     if request.learns:
         check_replay(config.task)
-    scene = config.task.scene(config.task.env.sim_dt)
+    scene = config.task.make_scene()
     check_capabilities(config, scene, around.simulators[request.sim])
     return Plan(config=config, scene=scene, device=torch.device(device), world_size=around.world_size)
 
@@ -243,7 +244,7 @@ def check_capabilities(config: ResolvedConfig, scene: SceneModel, capabilities: 
 def fitting_simulators(entry: TaskEntry, simulators: Mapping[str, Capabilities]) -> list[str]:
     """Return the simulators that declare all that the task needs, with its first algorithm."""
     task = entry.build(entry.algorithms[0])
-    scene = task.scene(task.env.sim_dt)
+    scene = task.make_scene()
     fitting = []
     for name, capabilities in simulators.items():
         config = ResolvedConfig(task=task, choices=Choices(algo=entry.algorithms[0], sim=name, device="cpu"))

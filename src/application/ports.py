@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from application.robots.scene import SceneModel
+from application.settings import SceneSettings
 from domain.env import StepResult
 from domain.physics import Capabilities, PhysicsBackend
 from domain.replay.slots import ChunkHeader, Slots
@@ -22,6 +23,23 @@ Policy = Callable[[Observations], Tensor]
 """Maps observation groups, (num_envs, width) each, to the deterministic action, (num_envs, action dim)."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class SimulationJob:
+    """What a batch of simulations is built for."""
+
+    scene: SceneModel
+    num_envs: int
+    """Rows of every tensor."""
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    """Where a simulator that owns the state on a device has it; one on the host does not look at it."""
+    cpu_ids: Sequence[int] | None = None
+    """CPUs of a simulator that steps on the host; None leaves the choice to it."""
+    log_dir: Path | None = None
+    """Folder for the engine's messages; None drops them."""
+    settings: SceneSettings = field(default_factory=SceneSettings)
+    """Sizes of buffers, for a simulator whose buffers do not grow."""
+
+
 class Simulator(Protocol):
     """A physics engine that can be chosen by ``--sim``."""
 
@@ -30,23 +48,8 @@ class Simulator(Protocol):
         """Known without loading the engine."""
         ...
 
-    def build(
-        self,
-        scene: SceneModel,
-        num_envs: int,
-        *,
-        device: torch.device,
-        cpu_ids: Sequence[int] | None,
-        log_dir: Path | None,
-    ) -> PhysicsBackend:
-        """Return a batch of simulations of ``scene``.
-
-        Args:
-            scene: What to simulate.
-            num_envs: Rows of every tensor.
-            device: Where a simulator that owns the state on a device has it; one on the host does not look at it.
-            cpu_ids: CPUs of a simulator that steps on the host; None leaves the choice to it.
-            log_dir: Folder for the engine's messages; None drops them.
+    def build(self, job: SimulationJob) -> PhysicsBackend:
+        """Return a batch of simulations.
 
         Raises:
             ConfigurationError: A setting that the simulator cannot follow, or it is not installed.

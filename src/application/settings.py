@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 PositiveInt = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -27,6 +27,27 @@ class TrainSettings(Settings):
     """Iterations between two checkpoints; the last iteration is always saved."""
     cpu_ids: tuple[Annotated[int, Field(ge=0)], ...] | None = None
     """CPUs for physics threads; None takes the process's own affinity."""
+
+
+class SceneSettings(Settings):
+    """What a task's scene is made of beside its declaration; every value may be absent in a saved configuration."""
+
+    motions: tuple[str, ...] = ()
+    """Reference motions: files, or ``builtin:NAME``."""
+    mesh_dir: str | None = None
+    """Folder of the vendor's meshes, for pictures only."""
+    max_contacts: PositiveInt | None = None
+    """Contacts of an environment, on average, that a simulator with buffers of fixed size keeps."""
+    max_constraints: PositiveInt | None = None
+    """Constraint rows of an environment that it keeps. None for both: a short probe run chooses them."""
+    strict_buffers: bool = False
+    """Whether a buffer that was too small ends training, instead of a warning."""
+
+    @model_validator(mode="after")
+    def _both_or_none(self) -> "SceneSettings":
+        if (self.max_contacts is None) != (self.max_constraints is None):
+            raise ValueError("give scene.max_contacts and scene.max_constraints together, or neither")
+        return self
 
 
 class RuntimeSettings(Settings):

@@ -46,6 +46,8 @@ class TrainOutput:
     sinks: Sequence[MetricSink]
     warn: Callable[[str], None]
     """Shows one line to the user."""
+    strict: bool = False
+    """Whether what an engine has to say ends the run, instead of a warning."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,9 +137,12 @@ def check_faults(progress: Progress, env: EnvReport, output: TrainOutput, collec
     """Show what broke rows.
 
     Raises:
-        SimulationError: One source broke all of the ``collected`` env steps that the report is about.
+        SimulationError: One source broke all of the ``collected`` env steps that the report is about, or the engine has
+            something to say and the output is ``strict``.
     """
     if env.notice is not None:
+        if output.strict:
+            raise SimulationError(f"{env.notice} (scene.strict_buffers is on)")
         output.warn(env.notice)
     for source, (count, row, step) in env.faults.items():
         output.warn(f"{source} broke {count} env steps since the last report, last in env {row} at step {step}")

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from domain.env_cfg import EnvCfg
 from domain.episode_log import EpisodeLog, EpisodeSummary, FinishedEpisodes
-from domain.errors import ConfigurationError
+from domain.errors import CapabilityError, ConfigurationError
 from domain.faults import FaultLog, FaultReport
 from domain.graphs import capture
 from domain.managers.action import ActionManager
@@ -24,6 +24,7 @@ from domain.managers.state import Stateful, select
 from domain.managers.termination import TerminationManager
 from domain.motion.clip import MotionClip
 from domain.physics import PhysicsBackend
+from domain.recording import must_record
 from domain.rng import TorchManagerRng
 from domain.view import EnvView
 
@@ -175,15 +176,29 @@ class ManagerBasedRlEnv(Stateful):
         it has put it elsewhere.
 
         Raises:
-            CapabilityError: The backend is a host's.
+            CapabilityError: The environment is not on a CUDA device.
+            ConfigurationError: A term cannot be recorded; names it.
         """
+        self.rehearse()
         with self.kept_state():
-            # Once as it is: kernels are built, and memory is found, before anything is recorded.
-            self._step(self._given)
             results: list[StepResult] = []
             for _ in range(2):
                 graph = capture(lambda: results.append(self.step_recorded(self._given)), self._rng.generator)
                 self._recorded.append((graph.replay, results[-1]))
+
+    def rehearse(self) -> None:
+        """Step as a recording will, and undo it: kernels are built, memory is found, and terms that wait are named.
+
+        Raises:
+            CapabilityError: The environment is not on a CUDA device.
+            ConfigurationError: A term cannot be recorded; names it.
+        """
+        if self.device.type != "cuda":
+            raise CapabilityError(f"the environment is on {self.device}: only a CUDA device's steps can be recorded")
+        with self.kept_state():
+            self._step(self._given)
+            with must_record(self, self.device):
+                self._step(self._given)
 
     def step_recorded(self, action: Tensor) -> StepResult:
         """Do one step as a part of work that a CUDA graph may be recording."""

@@ -35,4 +35,4 @@ def build_env_of_values(values: Mapping[str, object], log_dir: Path | None) -> M
 
     config = from_values(known_task(saved_text(dict(values), "task"), TASKS), values)
     task = config.task
-    return build_planned_env(Container(), config, task.scene(task.env.sim_dt), task.env, log_dir=log_dir)
+    return build_planned_env(Container(), config, task.make_scene(), task.env, log_dir=log_dir)

@@ -10,7 +10,7 @@ import torch
 from application.config import ResolvedConfig
 from application.config_values import from_plain
 from application.planning import Plan, Surroundings
-from application.ports import Simulator
+from application.ports import SimulationJob, Simulator
 from application.robots.scene import SceneModel
 from domain.env import ManagerBasedRlEnv
 from domain.env_cfg import EnvCfg
@@ -101,13 +101,15 @@ def build_planned_env(
     # number also keeps the order of sums, so the same seed gives the same bits on any machine.
     torch.set_num_threads(1)
     train = config.task.train
-    backend = simulator(container, config.choices.sim).build(
-        scene,
-        train.num_envs,
+    job = SimulationJob(
+        scene=scene,
+        num_envs=train.num_envs,
         device=torch.device(config.choices.device),
         cpu_ids=train.cpu_ids,
         log_dir=log_dir,
+        settings=config.task.scene,
     )
+    backend = simulator(container, config.choices.sim).build(job)
     rank = _launched("RANK", 0, lowest=0)
     seed = derive_seed(train.seed, f"rank/{rank}") if rank else train.seed
     try:

@@ -21,10 +21,10 @@ from application.ports import (
     Recorder,
     Run,
     RunStore,
+    SimulationJob,
     Simulator,
     TraceSink,
 )
-from application.robots.scene import SceneModel
 from application.settings import PpoSettings
 from application.system import SystemProbe
 from application.tasks.task import Task
@@ -88,19 +88,11 @@ class MujocoSimulator:
 
         return CAPABILITIES
 
-    def build(
-        self,
-        scene: SceneModel,
-        num_envs: int,
-        *,
-        device: torch.device,
-        cpu_ids: Sequence[int] | None,
-        log_dir: Path | None,
-    ) -> PhysicsBackend:
-        """Return a batch of simulations of ``scene``, whose state is on the CPU whatever the learner's device."""
+    def build(self, job: SimulationJob) -> PhysicsBackend:
+        """Return a batch of simulations, whose state is on the CPU whatever the learner's device."""
         from adapters.mujoco.backend import MujocoBackend
 
-        return MujocoBackend(scene, num_envs, cpu_ids=cpu_ids, log_dir=log_dir)
+        return MujocoBackend(job.scene, job.num_envs, cpu_ids=job.cpu_ids, log_dir=job.log_dir)
 
     def log_to(self, folder: Path) -> None:
         """Send the engine's messages to a file in ``folder``."""
@@ -119,28 +111,25 @@ class MjwarpSimulator:
 
         return CAPABILITIES
 
-    def build(
-        self,
-        scene: SceneModel,
-        num_envs: int,
-        *,
-        device: torch.device,
-        cpu_ids: Sequence[int] | None,
-        log_dir: Path | None,
-    ) -> PhysicsBackend:
-        """Return a batch of simulations of ``scene`` on ``device``; the engine writes no messages."""
-        if cpu_ids is not None:
+    def build(self, job: SimulationJob) -> PhysicsBackend:
+        """Return a batch of simulations on the job's device; the engine writes no messages."""
+        if job.cpu_ids is not None:
             raise ConfigurationError(
                 "train.cpu_ids pins physics threads, of which simulator 'mjwarp' has none: leave it out"
             )
         try:
             from adapters.mjwarp.backend import MjwarpBackend
+            from adapters.mjwarp.capacities import Capacities
         except ModuleNotFoundError as error:
             if error.name not in ("warp", "mujoco_warp"):
                 raise
             raise ConfigurationError("mujoco-warp is not installed: pip install 'unilab[mjwarp]'") from error
 
-        return MjwarpBackend(scene, num_envs, device=device)
+        contacts, constraints = job.settings.max_contacts, job.settings.max_constraints
+        given = None
+        if contacts is not None and constraints is not None:
+            given = Capacities(contacts=contacts, constraints=constraints)
+        return MjwarpBackend(job.scene, job.num_envs, device=job.device, capacities=given)
 
     def log_to(self, folder: Path) -> None:
         """Nothing to send: what the engine has to say is asked of the backend."""

@@ -102,10 +102,12 @@ def run_off_policy(
 def _start_collector(container: Container, run: OffPolicyRun, replay_plan: ReplayPlan, transfer: Transfer) -> Collector:
     """Return what steps the environment: a process of its own, or a lane of the device that it lives on."""
     plan, state = run.plan, None if run.payload is None else saved_env(run.payload)
+    _, runtime = plan.config.task.off_policy
     if _execution(container, plan.config.choices.sim) is Execution.DEVICE_RESIDENT:
         env = build_env(container, plan, plan.config.task.env)
+        if env.device.type == "cuda" and runtime.graph and run.graph:
+            env.rehearse()
         return ResidentCollector(env, replay_plan.slots, transfer, state)
-    _, runtime = plan.config.task.off_policy
     job = CollectorJob(
         builder=env_builder(plan.config.values, None),
         slots=replay_plan.slots,

@@ -244,6 +244,7 @@ def _output(container: Container, job: TrainJob, run: Run | None, reports: Repor
         checkpoints=container.checkpoint_store(),
         sinks=_sinks(container, job, run),
         warn=reports.warn,
+        strict=job.plan.config.task.scene.strict_buffers,
     )
 
 

@@ -170,6 +170,9 @@ WRONG = [
     ("events.shove.min_steps_between_resets=3", "events.shove.min_steps_between_resets is a count of at least 0"),
     ("events.shove.interval_s=[2, 1]", "events.shove.interval_s .* low is above high"),
     ("metrics.seen.reduce=median", "metrics.seen.reduce: unknown choice 'median'"),
+    ("scene.max_contacts=0", "scene.max_contacts is 0: Input should be greater than 0"),
+    ("scene.max_contacts=8", "scene.* give scene.max_contacts and scene.max_constraints together"),
+    ("scene.motions=squat", 'scene.motions is "squat": Input should be a valid tuple'),
     ("rewards.posture.params.asset.joints=knee", 'rewards.posture.params.asset.joints is "knee": give a list'),
 ]
 
@@ -329,3 +332,12 @@ def test_bounds_of_an_action_can_be_set_and_are_checked() -> None:
     for pair, message in (("[1, -1]", "low is above high"), ("[1, 1]", "nothing lies between"), ("[1]", "1 values")):
         with pytest.raises(ConfigurationError, match=f"actions.effort.params.bounds .*{message}"):
             from_values(SWINGUP, apply_overrides(SAC, [f"actions.effort.params.bounds={pair}"]))
+
+
+def test_a_scene_s_settings_take_effect_and_may_be_absent_in_a_saved_run() -> None:
+    scene = with_set("scene.max_contacts=8", "scene.max_constraints=64", "scene.strict_buffers=true").scene
+
+    assert (scene.max_contacts, scene.max_constraints, scene.strict_buffers) == (8, 64, True)
+    old = plain()
+    del old["scene"]
+    assert from_values(MANY_OPTIONS, old).task.scene == MANY_OPTIONS.build("ppo").scene

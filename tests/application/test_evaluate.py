@@ -44,7 +44,7 @@ def make_env(*, stagger: bool = False, scaled: bool = True) -> ManagerBasedRlEnv
         rewards={"alive": RewardTermCfg(func=alive, weight=2.0), "age": RewardTermCfg(func=age, weight=-1.0)},
         terminations={"early": TerminationTermCfg(func=early), "late": TerminationTermCfg(func=late, time_out=True)},
     )
-    return ManagerBasedRlEnv(cfg, MujocoBackend(task.scene(cfg.sim_dt), 2), seed=1)
+    return ManagerBasedRlEnv(cfg, MujocoBackend(task.make_scene(), 2), seed=1)
 
 
 @pytest.fixture

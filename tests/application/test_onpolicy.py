@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,10 @@ import torch
 from torch import Tensor
 
 from adapters.checkpoints.torch_store import TorchCheckpointStore
+from adapters.mujoco.backend import MujocoBackend
 from application.onpolicy import train_on_policy
 from application.ports import Observations, Payload, Policy, Run
+from application.tasks.registry import TASKS
 from application.training import StopFlag, TrainOutput, TrainPlan, TrainSummary
 from domain.env import ManagerBasedRlEnv, StepResult
 from domain.errors import ConfigurationError, DataError, SimulationError
@@ -270,3 +273,28 @@ def test_a_broken_row_is_counted_and_named(env: ManagerBasedRlEnv, out: Outputs)
 
     assert out.sink.rows[1]["faults"] == 3.0
     assert out.warnings == ["physics broke 3 env steps since the last report, last in env 2 at step 17"]
+
+
+class TooSmallBuffers(MujocoBackend):
+    """An engine that has lost contacts."""
+
+    def notice(self) -> str:  # type: ignore[override]
+        return "2 of 4 envs had more than 1 constraints"
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_what_an_engine_has_to_say_is_shown_or_ends_a_strict_run(out: Outputs, *, strict: bool) -> None:
+    """FR-52."""
+    task = TASKS[NAME].build("ppo")
+    env = ManagerBasedRlEnv(task.env, TooSmallBuffers(task.make_scene(), 4), seed=1)
+    output = TrainOutput(
+        run=None, checkpoints=TorchCheckpointStore(), sinks=[out.sink], warn=out.warnings.append, strict=strict
+    )
+    plan = TrainPlan(task=NAME, algo="ppo", iterations=2, save_interval=2)
+    learner = CountingLearner()
+    ends = pytest.raises(SimulationError, match="2 of 4 envs .*strict_buffers is on") if strict else nullcontext()
+
+    with ends:
+        train_on_policy(env, learner, plan, output, resume_from=None, stop=learner.stop)
+
+    assert out.warnings == ([] if strict else ["2 of 4 envs had more than 1 constraints"] * 2)

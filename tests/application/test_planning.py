@@ -44,6 +44,20 @@ def test_a_plan_holds_the_resolved_values_scene_and_device() -> None:
     assert plan.scene.index.timestep == plan.config.task.env.sim_dt
 
 
+def test_playing_takes_a_task_s_values_for_evaluation_and_learning_does_not() -> None:
+    entry = TASKS["go2_flat"]
+    steady = {"events.reset_root.params.pose.x": (0.0, 0.0), "env.episode_length_s": 5.0}
+    played = dataclasses.replace(entry, build=lambda algo: dataclasses.replace(entry.build(algo), evaluation=steady))
+    around = dataclasses.replace(surroundings(), tasks={"go2_flat": played})
+
+    plan = make_plan(request(settings={"env.episode_length_s": 7.0}), around)
+    learns = make_plan(request(learns=True), around)
+
+    assert plan.config.task.env.events["reset_root"].params["pose"]["x"] == (0.0, 0.0)
+    assert plan.config.task.env.episode_length_s == 7.0
+    assert learns.config.task.env.episode_length_s == 20.0
+
+
 def test_saved_values_take_the_place_of_the_declaration() -> None:
     saved = make_plan(request(overrides=["env.decimation=3"]), surroundings()).config.values
 

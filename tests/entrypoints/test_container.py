@@ -6,7 +6,7 @@ import pytest
 import torch
 from dependency_injector import errors
 
-from application.ports import Run
+from application.ports import Run, SimulationJob
 from application.tasks.registry import TASKS
 from domain.errors import ConfigurationError
 from entrypoints.container import Container, LearnerJob
@@ -34,7 +34,7 @@ def test_every_simulator_builds_a_backend_with_the_capabilities_it_declares(cont
     task = TASKS["cartpole_balance"].build("ppo")
     simulator = container.simulators(name)
 
-    backend = simulator.build(task.scene(task.env.sim_dt), 2, device=torch.device("cpu"), cpu_ids=None, log_dir=None)
+    backend = simulator.build(SimulationJob(scene=task.make_scene(), num_envs=2))
 
     assert backend.num_envs == 2
     assert backend.capabilities == simulator.capabilities
@@ -49,9 +49,7 @@ def test_a_simulator_without_physics_threads_refuses_their_cpus(container: Conta
     task = TASKS["cartpole_balance"].build("ppo")
 
     with pytest.raises(ConfigurationError, match="train.cpu_ids pins physics threads"):
-        container.simulators("mjwarp").build(
-            task.scene(task.env.sim_dt), 2, device=torch.device("cpu"), cpu_ids=(0,), log_dir=None
-        )
+        container.simulators("mjwarp").build(SimulationJob(scene=task.make_scene(), num_envs=2, cpu_ids=(0,)))
 
 
 def test_every_simulator_names_its_engine(container: Container) -> None:

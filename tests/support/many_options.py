@@ -120,7 +120,7 @@ def _build(algo: str) -> Task:
     )
     return Task(
         name="many_options",
-        scene=lambda timestep: cartpole.build(timestep=timestep),
+        build_scene=lambda timestep, _: cartpole.build(timestep=timestep),
         env=env,
         train=TrainSettings(num_envs=8, iterations=10, cpu_ids=(0,)),
         learner=PpoSettings(),

@@ -17,7 +17,7 @@ def make_env(
 ) -> ManagerBasedRlEnv:
     """Build a task's environment, with ``cfg`` instead of the declared one where given."""
     declared = TASKS[task].build("ppo")
-    backend = MujocoBackend(declared.scene(declared.env.sim_dt), num_envs, cpu_ids=cpu_ids)
+    backend = MujocoBackend(declared.make_scene(), num_envs, cpu_ids=cpu_ids)
     return ManagerBasedRlEnv(cfg or declared.env, backend, seed=seed)
 
 

@@ -70,8 +70,8 @@ class OverflowWatch:
         if other:
             found.append(f"{other} of {self._num_envs} envs exceeded a collision buffer of fixed size")
         return (
-            f"{' and '.join(found)}: what exceeds a buffer is dropped and the physics is wrong; give at least "
-            f"Capacities(contacts={needed.contacts}, constraints={needed.constraints})"
+            f"{' and '.join(found)}: what exceeds a buffer is dropped and the physics is wrong; set at least "
+            f"scene.max_contacts={needed.contacts} and scene.max_constraints={needed.constraints}"
         )
 
     @property

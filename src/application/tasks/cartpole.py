@@ -61,7 +61,7 @@ def _task(name: str, algo: str, events: Mapping[str, EventTermCfg]) -> Task:
     owner = owner_of(name, algo, PPO)
     return Task(
         name=name,
-        scene=lambda timestep: cartpole.build(timestep=timestep),
+        build_scene=lambda timestep, _: cartpole.build(timestep=timestep),
         env=env,
         train=owner.train,
         learner=owner.learner,

@@ -142,7 +142,7 @@ def _build(algo: str) -> Task:
     owner = owner_of("go2_flat", algo, PPO)
     return Task(
         name="go2_flat",
-        scene=lambda timestep: go2.build(timestep=timestep, sensors=SENSORS),
+        build_scene=lambda timestep, _: go2.build(timestep=timestep, sensors=SENSORS),
         env=env,
         train=owner.train,
         learner=owner.learner,

@@ -1,11 +1,11 @@
 """What a task is: a scene, an environment and the settings of the algorithm that trains it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from application.robots.scene import SceneModel
-from application.settings import PpoSettings, RuntimeSettings, TrainSettings
+from application.settings import PpoSettings, RuntimeSettings, SceneSettings, TrainSettings
 from domain.env_cfg import EnvCfg
 from domain.errors import ConfigurationError
 from domain.learning.config import FlashSacCfg, SacCfg, Td3Cfg
@@ -39,12 +39,15 @@ class Task:
     """
 
     name: str
-    scene: Callable[[float], SceneModel]
+    build_scene: Callable[[float, SceneSettings], SceneModel]
     """Builds the model for a physics step in s."""
     env: EnvCfg
     train: TrainSettings
     learner: LearnerSettings
     runtime: RuntimeSettings | None = None
+    scene: SceneSettings = field(default_factory=SceneSettings)
+    evaluation: Mapping[str, object] = field(default_factory=dict)
+    """Values by configuration path that playing a policy takes instead of those that it was trained with."""
 
     def __post_init__(self) -> None:
         if isinstance(self.learner, PpoSettings) != (self.runtime is None):
@@ -52,6 +55,10 @@ class Task:
                 f"task '{self.name}' declares {type(self.learner).__name__} and runtime {self.runtime}: "
                 "off-policy learners have RuntimeSettings, others none"
             )
+
+    def make_scene(self) -> SceneModel:
+        """Return the scene that the environment simulates."""
+        return self.build_scene(self.env.sim_dt, self.scene)
 
     def learner_as(self, kind: type[_L]) -> _L:
         """Return the learner's settings as those of one algorithm. Raises ConfigurationError for another's."""

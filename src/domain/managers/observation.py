@@ -114,6 +114,7 @@ class ObservationManager(Stateful):
         super().__init__()
         self._env = env
         self._sources: list[Callable[[], Tensor]] = []
+        self._source_names: list[str] = []
         self._groups: dict[str, list[tuple[str, int, _Channel]]] = {}
         shared: dict[tuple[object, str], int] = {}
         if not cfgs:
@@ -129,6 +130,7 @@ class ObservationManager(Stateful):
                 if key not in shared:
                     shared[key] = len(self._sources)
                     self._sources.append(bind_term(term, env, path))
+                    self._source_names.append(f"{group}/{name}/term")
                 source = shared[key]
                 value = probe(self._sources[source], path, (env.num_envs, None), torch.float32, env)
                 channel = _Channel(term, env, value.shape[1], path, cfg.enable_corruption)
@@ -151,7 +153,7 @@ class ObservationManager(Stateful):
     def children(self) -> list[tuple[str, object]]:
         """Each term's noise, delay and history; class terms themselves."""
         channels = [(f"{g}/{name}", c) for g, terms in self._groups.items() for name, _, c in terms]
-        return [*channels, *((f"source/{i}", s) for i, s in enumerate(self._sources))]
+        return [*channels, *zip(self._source_names, self._sources, strict=True)]
 
     def compute(self) -> dict[str, Tensor]:
         """Advance every row by one frame and return fresh (num_envs, width) tensors by group."""

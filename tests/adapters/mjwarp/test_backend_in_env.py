@@ -13,8 +13,11 @@ from application.tasks.registry import TASKS
 from domain.entity import EntitySelector
 from domain.env import ManagerBasedRlEnv
 from domain.env_cfg import EnvCfg
+from domain.errors import ConfigurationError
 from domain.managers.event import EventMode, EventTermCfg
+from domain.managers.reward import RewardTermCfg
 from domain.mdp import randomization
+from domain.view import EnvView
 from tests.adapters.mjwarp.worlds import make_env
 from tests.support.host_sync import ForbidHostSync
 
@@ -164,6 +167,41 @@ def test_recorded_steps_are_the_eager_ones(task: str) -> None:
 
     for env in (eager, recorded):
         env.close()
+
+
+def waits_for_the_device(env: EnvView) -> Tensor:
+    return env.action.sum(dim=1) * float(env.step_count)
+
+
+class LooksAtRows:
+    modes = ("reset",)
+
+    def __init__(self, env: EnvView) -> None:
+        self._env = env
+
+    def __call__(self, mask: Tensor) -> None:
+        assert mask.nonzero().shape[0] <= self._env.num_envs
+
+
+@cuda
+@pytest.mark.cuda
+@pytest.mark.parametrize("table", ["rewards", "events"])
+def test_a_term_that_waits_for_the_gpu_is_named_before_anything_is_recorded(table: str) -> None:
+    cfg = TASKS["go2_flat"].build("ppo").env
+    if table == "rewards":
+        cfg = replace(cfg, rewards={**cfg.rewards, "slow": RewardTermCfg(func=waits_for_the_device, weight=1.0)})
+    else:
+        cfg = replace(cfg, events={**cfg.events, "slow": EventTermCfg(func=LooksAtRows, mode="reset")})
+    env = make_env("go2_flat", 8, cfg=cfg, device=torch.device("cuda"))
+    env.reset()
+
+    with pytest.raises(ConfigurationError, match=rf"^{table}\.slow cannot be a part of a recorded step"):
+        env.record()
+
+    # The process goes on, and so does the environment, one operation at a time.
+    assert torch.cuda.get_sync_debug_mode() == 0
+    env.step(torch.zeros(8, env.actions.dim, device=env.device))
+    env.close()
 
 
 @cuda

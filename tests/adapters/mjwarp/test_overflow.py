@@ -33,7 +33,7 @@ def test_a_lack_of_constraints_ends_the_row_and_names_the_number_needed() -> Non
     report = backend.notice()
     assert report is not None
     assert "3 of 3 envs had more than 1 constraints" in report
-    assert "Capacities(contacts=48, constraints=10)" in report
+    assert "set at least scene.max_contacts=48 and scene.max_constraints=10" in report
     enough = make(capacities=Capacities(contacts=48, constraints=10))
     hold(enough, 12)
     assert enough.notice() is None

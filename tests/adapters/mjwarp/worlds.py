@@ -38,7 +38,7 @@ def make_env(
 ) -> ManagerBasedRlEnv:
     """Build a declared task's environment, with ``cfg`` instead of its own where given."""
     declared = TASKS[task].build("ppo")
-    backend = make(declared.scene(declared.env.sim_dt), num_envs, device=device)
+    backend = make(declared.make_scene(), num_envs, device=device)
     return ManagerBasedRlEnv(cfg or declared.env, backend, seed=seed)
 
 

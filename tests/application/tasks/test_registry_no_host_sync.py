@@ -20,7 +20,7 @@ class NeverSkips(MujocoBackend):
 
 def _device_like(task: str, num_envs: int) -> ManagerBasedRlEnv:
     declared = TASKS[task].build("ppo")
-    return ManagerBasedRlEnv(declared.env, NeverSkips(declared.scene(declared.env.sim_dt), num_envs), seed=1)
+    return ManagerBasedRlEnv(declared.env, NeverSkips(declared.make_scene(), num_envs), seed=1)
 
 
 @pytest.mark.parametrize("device_like", [False, True])

@@ -163,7 +163,7 @@ def test_a_class_term_is_reset_before_it_is_read_again() -> None:
     observations, _ = manager(ObservationTermCfg(func=Count))
 
     assert observations.renew(mask(1, 0), mask(1, 0))["actor"].tolist() == [[1.0], [0.0]]
-    assert "source/0/resets" in observations.state_dict()
+    assert "actor/t0/term/resets" in observations.state_dict()
 
 
 def test_computed_observations_are_fresh_tensors() -> None:
