@@ -10,6 +10,7 @@ Times are CUDA events; figures are medians over alternating pairs.
 import json
 import statistics
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -21,6 +22,7 @@ from adapters.mjwarp.simulation import Simulation
 from application.tasks.registry import TASKS
 from domain.env import ManagerBasedRlEnv
 from domain.graphs import capture
+from domain.physics import StateWrite
 
 PUBLIC = {512: 20_000, 4096: 129_000}
 """Env steps/s of the public unilab 1.5.2 on its G1 walk, its environment alone, on an H200."""
@@ -56,6 +58,25 @@ class RawPhysics:
     def step(self) -> None:
         """Run the physics of one control step."""
         self._graph.replay()
+
+
+def split(env: ManagerBasedRlEnv, backend: MjwarpBackend, pairs: int) -> tuple[float, float]:
+    """Return what the backend's part of a step takes, ms: stepping with its checks, and committing writes.
+
+    Both are recorded alone, as they are in the step, whose work does not depend on which rows are written.
+    """
+    nobody = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
+    write = StateWrite(reset=nobody, written=nobody, qpos=backend.state.qpos.clone(), qvel=backend.state.qvel.clone())
+    medians = []
+    for part in (lambda: backend.step(env.cfg.decimation), lambda: backend.commit(write)):
+        graph = capture(partial(_recorded, backend, part), torch.Generator(device=backend.device))
+        medians.append(statistics.median(milliseconds(graph.replay) for _ in range(pairs)))
+    return medians[0], medians[1]
+
+
+def _recorded(backend: MjwarpBackend, part: Callable[[], None]) -> None:
+    with backend.recording():
+        part()
 
 
 def milliseconds(work: Callable[[], object]) -> float:
@@ -95,6 +116,7 @@ def measure(task: str, num_envs: int, pairs: int, warmup: int) -> dict[str, obje
         physics.append(milliseconds(raw.step))
     step, alone = statistics.median(whole), statistics.median(physics)
     rate = 1e3 * num_envs / step
+    stepping, committing = split(env, backend, pairs)
     public = PUBLIC.get(num_envs)
     result = {
         "benchmark": "env_step",
@@ -106,6 +128,9 @@ def measure(task: str, num_envs: int, pairs: int, warmup: int) -> dict[str, obje
         "of_raw": round(alone / step, 4),
         "step_ms": round(step, 4),
         "raw_ms": round(alone, 4),
+        "physics_checks_ms": round(stepping - alone, 4),
+        "commit_ms": round(committing, 4),
+        "managers_ms": round(step - stepping - committing, 4),
         "beside_physics_ms": round(statistics.median(w - p for w, p in zip(whole, physics, strict=True)), 4),
         "step_ms_quartiles": [round(q, 4) for q in statistics.quantiles(whole, n=4)],
         "of_public_unilab_1.5.2_g1_walk": None if public is None else round(rate / public, 2),
