@@ -53,7 +53,8 @@ def check_env(env: EnvCfg) -> None:
         elif isinstance(term, EventTermCfg):
             term.check(path)
     for name, command in env.commands.items():
-        check_seconds(command.resampling_time_s, f"commands.{name}.resampling_time_s")
+        if command.resampling_time_s is not None:
+            check_seconds(command.resampling_time_s, f"commands.{name}.resampling_time_s")
     for name, reward in env.rewards.items():
         Bounds().check(reward.weight, f"rewards.{name}.weight")
 

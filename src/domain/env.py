@@ -20,7 +20,7 @@ from domain.managers.metrics import MetricsManager
 from domain.managers.observation import ObservationManager
 from domain.managers.recorder import RecorderManager
 from domain.managers.reward import RewardManager
-from domain.managers.state import Stateful, select
+from domain.managers.state import Stateful, finite, put, select
 from domain.managers.termination import TerminationManager
 from domain.motion.clip import MotionClip
 from domain.physics import PhysicsBackend
@@ -145,7 +145,7 @@ class ManagerBasedRlEnv(Stateful):
         if (first or stagger) and self.cfg.stagger_episodes:
             ages = self._stagger.uniform()[:, 0] * self.cfg.max_episode_length
             ages = ages.to(torch.int64).clamp(max=self.cfg.max_episode_length - 1)
-            self.view.episode_length.copy_(torch.where(rows, ages, self.view.episode_length))
+            put(self.view.episode_length, rows, ages)
         self.view.writes.commit()
         observations = self._renew(self.observations.current)
         self.recorders.post_reset(rows)
@@ -232,7 +232,7 @@ class ManagerBasedRlEnv(Stateful):
         self.commands.advance()
         self.terminations.compute()
         reward = self.rewards.compute()
-        broken = view.state.diverged | ~torch.isfinite(reward)
+        broken = view.state.diverged | ~finite(reward)
         self.metrics.compute()
 
         view.writes.begin_step()
@@ -246,7 +246,7 @@ class ManagerBasedRlEnv(Stateful):
         observed = self.observations.compute()
         # A sum is finite only if all that it adds is.
         sums = torch.stack([value.sum(dim=1) for value in observed.values()], dim=1)
-        broken = broken | ~torch.isfinite(sums.sum(dim=1))
+        broken = broken | ~finite(sums.sum(dim=1))
         final = self._settle(reward, broken, sums, observed)
         done = view.terminated | view.truncated
         result = StepResult(final, reward, view.terminated.clone(), view.truncated.clone(), final, ~broken)
@@ -328,7 +328,7 @@ class ManagerBasedRlEnv(Stateful):
         view = self.view
         stray, metrics = view.writes.outside, self.metrics.broken
         if not self._backend.skips(broken | stray | metrics.any(dim=1)):
-            not_finite = (~torch.isfinite(self.rewards.weighted), ~torch.isfinite(sums))
+            not_finite = (~finite(self.rewards.weighted), ~finite(sums))
             sources = (view.state.diverged.unsqueeze(1), *not_finite, metrics, stray.unsqueeze(1))
             self._faults.record(torch.cat(sources, dim=1), view.step_count)
             stray.zero_()

@@ -33,6 +33,10 @@ class FinishedEpisodes:
     """(num_envs, metrics): command metrics, then metric terms."""
 
 
+_LENGTH = 1
+"""Column of the episodes' lengths, whose sum is the number of steps."""
+
+
 class EpisodeLog(Stateful):
     """Means over the episodes that ended since the last drain.
 
@@ -55,32 +59,23 @@ class EpisodeLog(Stateful):
         self._per_step[2 : 2 + len(rewards)] = True
         self._sums = self.keep("sums", torch.zeros(len(self._names), device=device))
         self._episodes = self.keep("episodes", torch.zeros((), device=device))
-        self._steps = self.keep("steps", torch.zeros((), device=device))
 
     def add(self, finished: FinishedEpisodes) -> None:
         """Add the rows under ``finished.mask``."""
-        length = finished.length.float()
-        columns = torch.cat(
-            (
-                finished.returns.unsqueeze(1),
-                length.unsqueeze(1),
-                finished.reward_sums,
-                finished.fired.float(),
-                finished.metrics,
-            ),
-            dim=1,
-        )
+        ends = (finished.returns.unsqueeze(1), finished.length.unsqueeze(1))
+        # The lengths and flags become float32 beside the others.
+        columns = torch.cat((*ends, finished.reward_sums, finished.fired, finished.metrics), dim=1)
         rows = finished.mask.unsqueeze(1)
         self._sums += torch.where(rows, columns, 0.0).sum(dim=0)
         self._episodes += finished.mask.sum()
-        self._steps += torch.where(finished.mask, length, 0.0).sum()
 
     def drain(self) -> EpisodeSummary:
         """Return the means and the number of episodes (``episode/count``), and start anew."""
-        means = self._sums / torch.where(self._per_step, self._steps, self._episodes)
+        steps = self._sums[_LENGTH]
+        means = self._sums / torch.where(self._per_step, steps, self._episodes)
         summary = EpisodeSummary(
             names=(*self._names, "episode/count"), values=torch.cat((means, self._episodes.unsqueeze(0)))
         )
-        for tensor in (self._sums, self._episodes, self._steps):
+        for tensor in (self._sums, self._episodes):
             tensor.zero_()
         return summary

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from domain.managers.state import Stateful
+from domain.managers.state import Stateful, put
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +40,8 @@ class FaultLog(Stateful):
         """
         any_bad = bad.any(dim=0)
         self._counts += bad.sum(dim=0)
-        self._rows.copy_(torch.where(any_bad, bad.int().argmax(dim=0), self._rows))
-        self._steps.copy_(torch.where(any_bad, step, self._steps))
+        put(self._rows, any_bad, bad.int().argmax(dim=0))
+        put(self._steps, any_bad, step)
 
     def drain(self) -> FaultReport:
         """Return the counts since the last drain and start anew."""

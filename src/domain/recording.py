@@ -21,7 +21,6 @@ def must_record(owner: Stateful, device: torch.device) -> Iterator[None]:
     Raises:
         ConfigurationError: Names the term.
     """
-    torch.cuda.synchronize(device)
     before = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("error")
     try:

@@ -38,6 +38,8 @@ class Draw:
 
     def between(self, low: Tensor | float, high: Tensor | float) -> Tensor:
         """Return (num_envs, width) numbers uniform in [low, high); bounds broadcast over columns."""
+        if isinstance(low, Tensor) and isinstance(high, Tensor):
+            return torch.addcmul(low, self.uniform(), high - low)
         return self.uniform() * (high - low) + low
 
     def normal(self) -> Tensor:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from domain.entity import Entity
 from domain.errors import SimulationError
-from domain.managers.state import Stateful
+from domain.managers.state import Stateful, put
 from domain.physics import PhysicsBackend, StateWrite
 
 
@@ -81,6 +81,11 @@ class StateWrites(Stateful):
             yield
         finally:
             self._domain, self._owner, self._is_command = None, "", False
+
+    def require_open(self, owner: str) -> None:
+        """Raise SimulationError unless a transaction is open: for who must not begin what it could not write."""
+        if self._domain is None:
+            raise SimulationError(f"{owner} needs an open transaction: it writes to the simulation")
 
     def stage_reset(self) -> None:
         """Put all rows of the open transaction to the default state, at rest; the backend starts them anew."""
@@ -169,7 +174,7 @@ class StateWrites(Stateful):
         if self._domain is None:
             raise SimulationError("a write to the simulation needs an open transaction")
         self.staged = True
-        if mask is None:
+        if mask is None or mask is self._domain:
             return self._domain
         self.outside |= mask & ~self._domain
         return mask & self._domain
@@ -177,4 +182,4 @@ class StateWrites(Stateful):
     @staticmethod
     def _merge(view: Tensor, values: Tensor, rows: Tensor) -> None:
         shape = (-1,) + (1,) * (view.dim() - 1)
-        view.copy_(torch.where(rows.view(shape), values, view))
+        put(view, rows.view(shape), values)

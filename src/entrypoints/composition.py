@@ -19,6 +19,7 @@ from domain.physics import Execution
 from domain.replay.layout import RowLayout, layout_of
 from domain.rng import derive_seed
 from entrypoints.container import Container
+from entrypoints.motions import clips_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,10 +97,12 @@ def build_planned_env(
 
     Raises:
         ConfigurationError: A term or the simulator refuses its settings.
+        DataError: A reference motion is missing, damaged, or does not fit.
     """
     # Terms are small operations beside the physics threads: a second Torch thread only takes a CPU from those. A fixed
     # number also keeps the order of sums, so the same seed gives the same bits on any machine.
     torch.set_num_threads(1)
+    clips = clips_of(container, config, scene, cfg)
     train = config.task.train
     job = SimulationJob(
         scene=scene,
@@ -113,7 +116,7 @@ def build_planned_env(
     rank = _launched("RANK", 0, lowest=0)
     seed = derive_seed(train.seed, f"rank/{rank}") if rank else train.seed
     try:
-        return ManagerBasedRlEnv(cfg, backend, seed=seed)
+        return ManagerBasedRlEnv(cfg, backend, seed=seed, clips=clips)
     except BaseException:
         backend.close()
         raise

@@ -12,6 +12,8 @@ import torch
 from dependency_injector import containers, providers
 from torch import Tensor
 
+from application.motion.ports import Kinematics, MotionFiles, MotionPlotter
+from application.motion.trajectory import robot_of
 from application.ports import (
     CheckpointStore,
     Collector,
@@ -25,6 +27,7 @@ from application.ports import (
     Simulator,
     TraceSink,
 )
+from application.robots.scene import SceneModel
 from application.settings import PpoSettings
 from application.system import SystemProbe
 from application.tasks.task import Task
@@ -183,6 +186,24 @@ def _tensorboard(run: Run) -> Sequence[MetricSink]:
     return (TensorBoardSink(run.path),)
 
 
+def _motion_files() -> MotionFiles:
+    from adapters.motion_npz.motion_files import LocalMotionFiles
+
+    return LocalMotionFiles()
+
+
+def _kinematics(scene: SceneModel) -> Kinematics:
+    from adapters.mujoco.kinematics import MujocoKinematics
+
+    return MujocoKinematics(scene, robot_of(scene.index))
+
+
+def _motion_plotter() -> MotionPlotter:
+    from adapters.plotting.motion_figure import MatplotlibMotionPlotter
+
+    return MatplotlibMotionPlotter()
+
+
 def _recorder() -> Recorder:
     from adapters.rendering.video import MujocoRecorder
 
@@ -288,6 +309,10 @@ class Container(containers.DeclarativeContainer):
     trace_source = providers.Factory(_trace_source)
     console_sink = providers.Factory(_console_sink)
     trackers = providers.Aggregate(none=providers.Factory(_no_tracker), tensorboard=providers.Factory(_tensorboard))
+    motion_files = providers.Singleton(_motion_files)
+    motion_plotter = providers.Singleton(_motion_plotter)
+    kinematics = providers.Factory(_kinematics)
+    """By the scene that holds the robot."""
     recorder = providers.Singleton(_recorder)
     choose_display = providers.Singleton(_choose_display)
     system = providers.Singleton(_system)

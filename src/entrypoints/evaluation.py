@@ -3,14 +3,14 @@
 import dataclasses
 import math
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from application.evaluate import Evaluation, evaluate, random_policy, zero_policy
-from application.planning import AUTO, Plan, Request, make_plan
+from application.planning import AUTO, Plan, Request
 from application.ports import Policy, Run, RunStore
 from application.training import check_origin, saved_learner
 from domain.env import ManagerBasedRlEnv
@@ -19,6 +19,7 @@ from domain.physics import Execution
 from domain.rng import derive_seed
 from entrypoints.composition import build_env, look_around, record_step, saved_text, simulator
 from entrypoints.container import Container, LearnerJob
+from entrypoints.motions import motion_settings, plan_with_motions
 
 VIDEO = ".mp4"
 MOST_ENVS = 1024
@@ -36,6 +37,8 @@ class EvalOptions:
     num_envs: int | None = None
     seed: int | None = None
     checkpoint: Path | None = None
+    motions: Sequence[str] = ()
+    """Reference motions instead of the run's."""
     video: Path | None = None
     video_seconds: float = 20.0
     """How much of the first episode a video shows."""
@@ -157,6 +160,7 @@ def _plan(container: Container, options: EvalOptions, saved: dict[str, object]) 
     settings: dict[str, object] = {
         "train.num_envs": min(options.episodes, MOST_ENVS) if options.num_envs is None else options.num_envs
     }
+    settings |= motion_settings(options.motions)
     if options.seed is not None:
         settings["train.seed"] = options.seed
     request = Request(
@@ -167,7 +171,7 @@ def _plan(container: Container, options: EvalOptions, saved: dict[str, object]) 
         settings=settings,
         saved=saved,
     )
-    return make_plan(request, look_around(container))
+    return plan_with_motions(container, request, look_around(container), options.announce)
 
 
 def _play(env: ManagerBasedRlEnv, policy: Policy, options: EvalOptions, seed: int) -> dict[str, Evaluation]:

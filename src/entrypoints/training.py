@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 
 from application.onpolicy import train_on_policy
-from application.planning import AUTO, OFF_POLICY_ALGORITHMS, Plan, Request, make_plan
+from application.planning import AUTO, OFF_POLICY_ALGORITHMS, Plan, Request
 from application.ports import MetricSink, OnPolicyLearner, Payload, Run, RunStore
 from application.system import environment_record
 from application.training import (
@@ -31,6 +31,7 @@ from entrypoints.composition import (
     simulator,
 )
 from entrypoints.container import Container, LearnerJob
+from entrypoints.motions import plan_with_motions
 
 DEFAULT_ALGO = "ppo"
 DEFAULT_SIM = "mujoco"
@@ -54,6 +55,8 @@ class TrainOptions:
     graph: bool = True
     dry_run: bool = False
     """Whether the configuration is only to be looked at: any machine will do."""
+    announce: Callable[[str], None] = lambda line: None
+    """Told what is worth knowing of the motions, and no error."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,11 +82,11 @@ class Reports:
 
 
 def plan_training(container: Container, options: TrainOptions) -> TrainJob:
-    """Check everything that needs no simulator: names, values, device, run folder, checkpoint.
+    """Check everything that needs no simulation: names, values, device, motions, run folder, checkpoint.
 
     Raises:
         ConfigurationError: An option that cannot work, or that contradicts the run to resume.
-        DataError: No such run, a damaged checkpoint, or runs cannot be written.
+        DataError: No such run, a damaged checkpoint, a motion that cannot be followed, or runs cannot be written.
     """
     if options.logger not in container.trackers.providers:
         raise ConfigurationError(unknown_name("logger", options.logger, container.trackers.providers))
@@ -101,7 +104,7 @@ def plan_training(container: Container, options: TrainOptions) -> TrainJob:
         learns=True,
         here=not options.dry_run,
     )
-    plan = make_plan(request, look_around(container))
+    plan = plan_with_motions(container, request, look_around(container), options.announce)
     name = f"seed{plan.config.task.train.seed}" if options.run_name is None else options.run_name
     container.run_store().check(name)
     return TrainJob(plan=plan, name=name, logger=options.logger, quiet=options.quiet, graph=options.graph)
@@ -132,7 +135,7 @@ def _plan_resume(container: Container, options: TrainOptions, reference: str) ->
         learns=True,
         here=not options.dry_run,
     )
-    plan = make_plan(request, look_around(container))
+    plan = plan_with_motions(container, request, look_around(container), options.announce)
     payload = container.checkpoint_store().load(store.newest_checkpoint(run), torch.device("cpu"))
     check_origin(payload, names["task"], names["algo"])
     _check_work_left(plan, payload)

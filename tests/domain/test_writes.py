@@ -54,6 +54,17 @@ def test_a_transaction_that_failed_is_closed(view: EnvView) -> None:
     assert view.writes.reset.all()
 
 
+def test_who_needs_a_transaction_is_told_where_none_is_open(view: EnvView) -> None:
+    with pytest.raises(SimulationError, match="a wrap needs an open transaction"):
+        view.writes.require_open("a wrap")
+
+    with view.writes.transaction(mask(0, 1), "test"):
+        view.writes.require_open("a wrap")
+    with pytest.raises(SimulationError, match="a wrap needs an open transaction"):
+        view.writes.require_open("a wrap")
+    assert not view.writes.staged
+
+
 def test_a_second_commit_is_refused(view: EnvView) -> None:
     view.writes.commit()
 

@@ -5,11 +5,17 @@ from dataclasses import replace
 from typing import Any
 
 from adapters.mujoco.backend import MujocoBackend
+from application.motion.load import load_clips
+from application.robots.scene import SceneModel
 from application.tasks.registry import TASKS
+from application.tasks.task import Task
 from domain.env import ManagerBasedRlEnv
 from domain.env_cfg import EnvCfg
 from domain.managers.command import CommandTermCfg
 from domain.managers.event import EventTermCfg
+from domain.motion.clip import MotionClip
+from entrypoints.container import Container
+from entrypoints.motions import motion_tools
 
 
 def make_env(
@@ -17,8 +23,14 @@ def make_env(
 ) -> ManagerBasedRlEnv:
     """Build a task's environment, with ``cfg`` instead of the declared one where given."""
     declared = TASKS[task].build("ppo")
-    backend = MujocoBackend(declared.make_scene(), num_envs, cpu_ids=cpu_ids)
-    return ManagerBasedRlEnv(cfg or declared.env, backend, seed=seed)
+    scene = declared.make_scene()
+    backend = MujocoBackend(scene, num_envs, cpu_ids=cpu_ids)
+    return ManagerBasedRlEnv(cfg or declared.env, backend, seed=seed, clips=clips_for(declared, scene))
+
+
+def clips_for(task: Task, scene: SceneModel) -> list[MotionClip]:
+    """Return the reference motions that a task is declared with."""
+    return load_clips(task.scene.motions, scene, step_dt=task.env.step_dt, tools=motion_tools(Container()))
 
 
 def with_event(cfg: EnvCfg, name: str, **params: Any) -> EnvCfg:

@@ -1,5 +1,6 @@
 """PhysicsBackend over MuJoCo Warp: the device owns the state, and the views are its own arrays."""
 
+import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
@@ -119,7 +120,7 @@ class MjwarpBackend:
             raise ConfigurationError(f"substeps is {substeps}: at least 1 is needed")
         with self._device.scope():
             self._fields.seal()
-            finite = torch.isfinite(self._control)
+            finite = self._control.abs() < math.inf
             torch.where(finite, self._control, self._zero, out=self._control)
             self._overflow.begin()
             for _ in range(substeps):
@@ -141,7 +142,7 @@ class MjwarpBackend:
             rows = write.written | write.reset
             self._simulation.reset(write.reset)
             state.diverged.logical_and_(~write.reset)
-            finite = torch.isfinite(write.qpos).all(dim=1) & torch.isfinite(write.qvel).all(dim=1)
+            finite = (torch.cat((write.qpos, write.qvel), dim=1).abs() < math.inf).all(dim=1)
             self._put(rows & finite, write.qpos, write.qvel)
             self._put(rows & ~finite, self._default, self._zero)
             self._bad_write |= (rows & ~finite) | self._fields.apply(write.fields)
@@ -214,10 +215,9 @@ class MjwarpBackend:
     def _contain(self, also: Tensor) -> None:
         """Flag the rows that broke, and those of ``also``; broken ones must not keep what is not finite."""
         state = self._state
-        broken = ~torch.isfinite(state.sensordata).all(dim=1)
-        for value in (state.qpos, state.qvel, self._acceleration):
-            # False for what is no number, too.
-            broken |= ~(value.abs() < _LIMIT).all(dim=1)
+        everything = torch.cat((state.qpos, state.qvel, self._acceleration, state.sensordata), dim=1)
+        # False for what is no number, too.
+        broken = ~(everything.abs() < _LIMIT).all(dim=1)
         torch.logical_or(broken, also, out=state.diverged)
         self._simulation.reset(broken)
         self._put(broken, self._default, self._zero)

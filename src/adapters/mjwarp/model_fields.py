@@ -3,6 +3,7 @@
 Everything here is a fixed list of device operations: rows are chosen by masks, and no array moves once it is bound.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -83,7 +84,7 @@ class ModelFields:
             if name not in self._tables:
                 raise ConfigurationError(f"{unknown_name('bound model field', name, self._tables)}; call model_field")
             table, values = self._tables[name], self._values[name]
-            finite = torch.isfinite(table).flatten(1).all(dim=1)
+            finite = (table.abs() < math.inf).flatten(1).all(dim=1)
             refused |= mask & ~finite
             rows = mask & finite
             torch.where(_over(rows, table), table, values, out=values)

@@ -22,7 +22,7 @@ class OffscreenRenderer:
     """Draws states of a scene, visual elements included, as its camera sees them. Use in a ``with``.
 
     Args:
-        scene: Its MJCF is compiled again, in full.
+        scene: Compiled again, in full, with the vendor's meshes if it names them.
         backend: From ``gl.choose_backend``.
         size: Width and height, pixels.
 
@@ -91,13 +91,15 @@ class OffscreenRenderer:
 
 def _compile(scene: SceneModel, width: int, height: int) -> Any:
     try:
-        spec = mujoco.MjSpec.from_string(scene.mjcf)
+        spec = mujoco.MjSpec.from_string(scene.drawn or scene.mjcf)
         visual = spec.visual
         visual.global_.offwidth, visual.global_.offheight = width, height
         visual.quality.shadowsize, visual.quality.offsamples = _SHADOW_MAP, _SAMPLES
         return spec.compile()
     except (ValueError, mujoco.FatalError) as error:
-        raise ConfigurationError(f"the scene's MJCF does not compile: {error}") from error
+        reason = " ".join(str(error).split())
+        cure = ": replace the mesh file, or draw without meshes" if scene.drawn else ""
+        raise ConfigurationError(f"the scene cannot be drawn, its MJCF does not compile: {reason}{cure}") from error
 
 
 def _silence_engine() -> None:

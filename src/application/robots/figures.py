@@ -74,6 +74,19 @@ class Visual:
     quat: Quat
     color: str
     """A key of the robot's colors."""
+    mesh: str | None
+    """The mesh of its body that is drawn instead, where the vendor's files are at hand."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mesh:
+    """A mesh of the vendor that is only drawn; its file is not part of this package."""
+
+    name: str
+    """File name without its extension and its revision."""
+    pos: Vec3
+    quat: Quat
+    color: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +113,7 @@ class Body:
     geoms: tuple[Geom, ...]
     sites: tuple[Site, ...]
     visuals: tuple[Visual, ...]
+    meshes: tuple[Mesh, ...]
 
     @property
     def mass(self) -> float:

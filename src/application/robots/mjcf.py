@@ -4,7 +4,8 @@ Collision geoms carry names; drawn shapes have none, collide with nothing, weigh
 ``discard_visual``. A body that has drawn shapes hides its collision geoms (group 3), another shows them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
@@ -15,6 +16,7 @@ from application.robots.figures import (
     FrameSensor,
     Geom,
     Joint,
+    Mesh,
     Motor,
     PositionServo,
     Range,
@@ -38,20 +40,26 @@ def write_mjcf(
     options: SceneOptions,
     sensors: Sequence[FrameSensor | ContactSensor],
     index: ModelIndex,
+    meshes: Mapping[str, Path] | None = None,
 ) -> str:
-    """Return a self-contained MJCF document whose element order is that of ``index``."""
+    """Return an MJCF document whose element order is that of ``index``.
+
+    It refers to the files of ``meshes``, by mesh name, which are drawn in place of simple shapes; without them it is
+    self-contained.
+    """
+    meshes = meshes or {}
     top = Element("mujoco", model=figures.file.removesuffix(".toml"))
     SubElement(top, "compiler", angle="radian", autolimits="true")
     _add_option(top, options)
     add_quality(top, figures)
-    add_assets(top, figures)
+    add_assets(top, figures, meshes)
     world = SubElement(top, "worldbody")
     if options.floor:
         pos = numbers((0.0, 0.0, options.floor_height))
         SubElement(world, "geom", name=FLOOR, type="plane", pos=pos, size="0 0 0.05", material=FLOOR_MATERIAL)
     for visual in figures.scenery:
         _add_visual(world, visual)
-    _add_body(world, figures, figures.root)
+    _add_body(world, figures, figures.root, meshes)
     _add_excludes(top, figures)
     _add_actuators(top, figures)
     _add_sensors(top, sensors)
@@ -75,7 +83,7 @@ def _add_option(top: Element, options: SceneOptions) -> None:
     SubElement(option, "flag", contact="enable" if options.contacts else "disable")
 
 
-def _add_body(parent: Element, figures: RobotFigures, body: Body) -> None:
+def _add_body(parent: Element, figures: RobotFigures, body: Body, meshes: Mapping[str, Path]) -> None:
     element = SubElement(parent, "body", name=body.name, pos=numbers(body.pos), quat=numbers(body.quat))
     if body is figures.root:
         add_light(element if body.freejoint else parent, follow=body.freejoint)
@@ -96,11 +104,15 @@ def _add_body(parent: Element, figures: RobotFigures, body: Body) -> None:
     for geom in body.geoms:
         _add_geom(element, geom, HIDDEN_COLLISION_GROUP if body.visuals else SHOWN_COLLISION_GROUP)
     for visual in body.visuals:
-        _add_visual(element, visual)
+        if visual.mesh not in meshes:
+            _add_visual(element, visual)
+    for mesh in body.meshes:
+        if mesh.name in meshes:
+            _add_mesh(element, mesh)
     for site in body.sites:
         SubElement(element, "site", name=site.name, pos=numbers(site.pos), quat=numbers(site.quat), group="4")
     for child in figures.children(body.name):
-        _add_body(element, figures, child)
+        _add_body(element, figures, child, meshes)
 
 
 def _add_joint(body: Element, joint: Joint) -> None:
@@ -152,6 +164,22 @@ def _add_visual(body: Element, visual: Visual) -> None:
         conaffinity="0",
         group=VISUAL_GROUP,
         material=visual.color,
+    )
+
+
+def _add_mesh(body: Element, mesh: Mesh) -> None:
+    SubElement(
+        body,
+        "geom",
+        type="mesh",
+        mesh=mesh.name,
+        pos=numbers(mesh.pos),
+        quat=numbers(mesh.quat),
+        mass="0",
+        contype="0",
+        conaffinity="0",
+        group=VISUAL_GROUP,
+        material=mesh.color,
     )
 
 

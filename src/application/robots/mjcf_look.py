@@ -1,6 +1,8 @@
 """Writes the part of the MJCF that only pictures need: sky, floor pattern, light, camera, materials."""
 
 import math
+from collections.abc import Mapping
+from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement
 
 from application.robots.figures import Camera, RobotFigures, Vec3
@@ -23,8 +25,8 @@ def add_quality(top: Element, figures: RobotFigures) -> None:
     SubElement(visual, "rgba", haze="0.93 0.95 0.97 1")
 
 
-def add_assets(top: Element, figures: RobotFigures) -> None:
-    """Add a light gradient sky, a pale two-tone floor and the robot's colors."""
+def add_assets(top: Element, figures: RobotFigures, meshes: Mapping[str, Path]) -> None:
+    """Add a light gradient sky, a pale two-tone floor, the robot's colors and the files of ``meshes``, by mesh name."""
     asset = SubElement(top, "asset")
     sky = {"type": "skybox", "builtin": "gradient", "rgb1": "0.96 0.97 0.98", "rgb2": "0.62 0.74 0.88"}
     SubElement(asset, "texture", sky, width="256", height="1536")
@@ -36,6 +38,9 @@ def add_assets(top: Element, figures: RobotFigures) -> None:
     )
     for name, rgba in figures.colors.items():
         SubElement(asset, "material", name=name, rgba=numbers(rgba), specular="0.3", shininess="0.4")
+    for name, path in meshes.items():
+        # The volume of a mesh that is not closed is no number; its surface always is one.
+        SubElement(asset, "mesh", name=name, file=str(path), inertia="shell")
 
 
 def add_light(parent: Element, *, follow: bool) -> None:

@@ -10,6 +10,7 @@ from application.robots.figures import (
     Inertial,
     Joint,
     JointType,
+    Mesh,
     Quat,
     Shape,
     Site,
@@ -36,6 +37,7 @@ def read_bodies(top: StrictTable, colors: dict[str, Quat]) -> tuple[Body, ...]:
     top.require_unique("body", "body", [WORLD, *names])
     top.require_unique("body", "joint", [body.joint.name for body in bodies if body.joint])
     top.require_unique("body", "geom", [FLOOR, *(geom.name for body in bodies for geom in body.geoms)])
+    top.require_unique("body", "mesh", [mesh.name for body in bodies for mesh in body.meshes])
     top.require_unique("body", "site", [site.name for body in bodies for site in body.sites])
     for table, body in zip(tables, bodies, strict=True):
         if body.parent not in (WORLD, *names):
@@ -62,6 +64,8 @@ def _check_tree(top: StrictTable, bodies: Sequence[Body]) -> None:
 
 
 def _body(table: StrictTable, colors: dict[str, Quat]) -> Body:
+    meshes = tuple(_mesh(item, colors) for item in table.tables("meshes"))
+    mesh_names = tuple(mesh.name for mesh in meshes)
     body = Body(
         name=table.text("name"),
         parent=table.text("parent"),
@@ -72,7 +76,8 @@ def _body(table: StrictTable, colors: dict[str, Quat]) -> Body:
         joint=_joint(table.table("joint")) if "joint" in table else None,
         geoms=tuple(_geom(item) for item in table.tables("geoms")),
         sites=tuple(_site(item) for item in table.tables("sites")),
-        visuals=tuple(read_visual(item, colors) for item in table.tables("visuals")),
+        visuals=tuple(read_visual(item, colors, mesh_names) for item in table.tables("visuals")),
+        meshes=meshes,
     )
     table.close()
     if body.freejoint and body.joint:
@@ -140,8 +145,8 @@ def _geom(table: StrictTable) -> Geom:
     return geom
 
 
-def read_visual(table: StrictTable, colors: dict[str, Quat]) -> Visual:
-    """Return one shape that is only drawn."""
+def read_visual(table: StrictTable, colors: dict[str, Quat], meshes: tuple[str, ...] = ()) -> Visual:
+    """Return one shape that is only drawn; the first of its body's ``meshes`` replaces it, or the one that it names."""
     shape = table.choice("type", tuple(SHAPES))
     visual = Visual(
         type=shape,
@@ -149,9 +154,21 @@ def read_visual(table: StrictTable, colors: dict[str, Quat]) -> Visual:
         pos=table.vec3("pos", ORIGIN),
         quat=table.vec4("quat", IDENTITY),
         color=table.choice("color", tuple(colors)),
+        mesh=table.choice("mesh", meshes, meshes[0]) if meshes else None,
     )
     table.close()
     return visual
+
+
+def _mesh(table: StrictTable, colors: dict[str, Quat]) -> Mesh:
+    mesh = Mesh(
+        name=table.text("name"),
+        pos=table.vec3("pos", ORIGIN),
+        quat=table.vec4("quat", IDENTITY),
+        color=table.choice("color", tuple(colors)),
+    )
+    table.close()
+    return mesh
 
 
 def _site(table: StrictTable) -> Site:

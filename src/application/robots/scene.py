@@ -11,6 +11,11 @@ class SceneModel:
 
     mjcf: str
     """A self-contained MJCF document; it refers to no other file."""
+    drawn: str | None = None
+    """The same scene with the vendor's meshes, which it refers to as files: for renderers, physics never loads it.
+
+    None where ``mjcf`` is what is drawn.
+    """
     index: ModelIndex
     """Names and addresses as compiled after ``discard_visual``."""
     camera: str

@@ -6,6 +6,8 @@ from typing import Literal
 
 from domain.errors import ConfigurationError
 
+_SINGULAR = {"sensors": "sensor", "bodies": "body"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class SceneOptions:
@@ -15,6 +17,12 @@ class SceneOptions:
     """Physics step, s."""
     sensors: tuple[str, ...] = ()
     """Sensors to emit, in the order of ``sensordata``."""
+    bodies: tuple[str, ...] = ()
+    """Bodies whose state follows the sensors, as sensors of the body frame in the world frame.
+
+    First ``<body>_pos`` of all of them, then ``<body>_quat``, ``<body>_linvel``, ``<body>_angvel``: each quantity is
+    one contiguous block.
+    """
     floor: bool = True
     """An infinite horizontal plane."""
     floor_height: float = 0.0
@@ -26,6 +34,8 @@ class SceneOptions:
     """Frictional to normal constraint impedance."""
     iterations: int = 100
     ls_iterations: int = 50
+    mesh_dir: str | None = None
+    """Folder with the vendor's STL meshes, which renderers then draw; None for simple shapes."""
 
     def __post_init__(self) -> None:
         if not 0.0 < self.timestep < math.inf:
@@ -34,6 +44,9 @@ class SceneOptions:
             raise ConfigurationError(
                 f"iterations is {self.iterations} and ls_iterations {self.ls_iterations}: both need to be 1 or more"
             )
-        repeated = sorted({name for name in self.sensors if self.sensors.count(name) > 1})
-        if repeated:
-            raise ConfigurationError(f"sensors names {', '.join(repeated)} more than once: name each sensor once")
+        for kind, names in (("sensors", self.sensors), ("bodies", self.bodies)):
+            repeated = sorted({name for name in names if names.count(name) > 1})
+            if repeated:
+                raise ConfigurationError(
+                    f"{kind} names {', '.join(repeated)} more than once: name each {_SINGULAR[kind]} once"
+                )

@@ -66,7 +66,7 @@ def _commands() -> dict[str, CommandTermCfg]:
     trot = {"frequency": 2.0, "offsets": (0.0, 0.5, 0.5, 0.0)}
     return {
         "twist": CommandTermCfg(func=commands.UniformVelocityCommand, resampling_time_s=(20.0, 20.0), params=twist),
-        "gait": CommandTermCfg(func=gait.GaitClock, resampling_time_s=(20.0, 20.0), params=trot),
+        "gait": CommandTermCfg(func=gait.GaitClock, resampling_time_s=None, params=trot),
     }
 
 

@@ -7,10 +7,10 @@ Sources, by algorithm; what an owner does not name is the default of its configu
 - TD3, which 1.5.2 no longer has: public ``unilab`` sources of 2026-05-31, on MuJoCo for ``g1_walk``, on Motrix for
   ``go2_flat``.
 
-No source has SAC on ``go2_flat`` (a base without an owner), TD3 on ``g1_motion`` (no owner here either), or any of
-them on a cart-pole. What stands here for ``go2_flat`` with SAC and for the cart-poles was chosen by
-reason and fixed by short sweeps of one seed on an H200 (``benchmarks/results/learn_go2_h200.jsonl`` and
-``cartpole_off_policy_sweep.jsonl``; PPO's swing-up ends at 972 of 1000).
+No source has SAC on ``go2_flat`` (a base without an owner), TD3 on ``g1_motion``, or any of them on a cart-pole. What
+stands here for ``go2_flat`` with SAC and for the cart-poles was chosen by reason and fixed by short sweeps of one seed
+on an H200 (``benchmarks/results/learn_go2_h200.jsonl`` and ``cartpole_off_policy_sweep.jsonl``; PPO's swing-up ends at
+972 of 1000); what stands for TD3 on ``g1_motion`` was chosen by reason.
 
 **Ends of the returns.** A step's reward is multiplied by its length dt (``env.scale_rewards_by_dt``), so a reward of
 at most r a step gives returns of at most r * dt / (1 - gamma):
@@ -19,6 +19,14 @@ at most r a step gives returns of at most r * dt / (1 - gamma):
   = 3.04, so 3.04 * 0.02 / 0.03 = 2.03 with gamma 0.97. Measured: standing still 1.06 (median), actions that are drawn
   anew every 8 steps -1.2 to 0.8. The published +-10 of TD3, and the default +-20 of SAC, would put all of that on a
   few of 101 atoms (0.2 and 0.4 apart): here the ends are -2 and 3, 0.05 apart.
+- ``g1_walk``: 2 + 1.5 (tracking) + 5 (feet on their curve) + 10 (alive) = 18.5, so 18.5 * 0.02 / 0.03 = 12.3 with gamma
+  0.97. Measured: joints held at their defaults 0.2 to 10.8 (5.7 in the median), random actions -0.7 to 5.6. SAC's
+  default +-20 holds that, its atoms 0.4 apart as published; TD3's published +-10 would cut what a good walk is worth:
+  here the ends are -5 and 15, 0.2 apart.
+- ``g1_motion``: 1 + 0.5 (anchor) + 2 + 1 + 1 + 1 (bodies) = 6.5, so 6.5 * 0.02 / 0.01 = 13 with gamma 0.99. Measured
+  on a motion that stands still: uniform random actions -0.6 to 0.5, actions that jump from one end to the other in
+  every step -4.9. SAC's default +-20 holds that, its 501 atoms are 0.08 apart; TD3, which has no entropy to add, gets
+  -5 to 15 and 201 atoms, 0.1 apart. Both are less than what the best step is worth, 6.5 * 0.02 = 0.13.
 - Cart-poles: 1 * 0.05 / 0.01 = 5 with gamma 0.99, and never below 0: here the ends are -1 and 6; the units outside
   are for the entropy that SAC adds, and for the critics' own error.
 - FlashSAC scales rewards itself, so that no return leaves +-5: its ends are the published ones everywhere.
@@ -90,8 +98,33 @@ FLASHSAC_GO2_FLAT = Owner(
 With its 2 updates a step the robot hardly walks by then; 8 hide behind the environments' step as well.
 """
 
-TD3_G1_WALK = Owner(train=TrainSettings(num_envs=4096, iterations=100_000, save_interval=500), learner=Td3Cfg())
-"""409.6 M env steps, 400,000 critic updates; the default configuration but for the iterations."""
+TD3_G1_WALK = Owner(
+    train=TrainSettings(num_envs=4096, iterations=100_000, save_interval=500),
+    learner=Td3Cfg(v_min=-5.0, v_max=15.0),
+)
+"""409.6 M env steps, 400,000 critic updates; the default configuration but for iterations and ends of the returns."""
+
+TD3_G1_MOTION = Owner(
+    train=TrainSettings(num_envs=2048, iterations=25_000, save_interval=1_000),
+    learner=Td3Cfg(
+        gamma=0.99,
+        tau=0.05,
+        replay_rows=512 * 2048,
+        learning_start_rows=10 * 2048,
+        atoms=201,
+        v_min=-5.0,
+        v_max=15.0,
+        sigma_min=0.05,
+        sigma_max=0.25,
+        policy_noise=0.1,
+        noise_clip=0.2,
+    ),
+)
+"""51.2 M env steps, 100,000 critic updates, as SAC and FlashSAC have.
+
+An action of 1 is 2 rad here. The default exploration would shake every joint by 0.4 to 1.6 rad and end episodes in a
+few steps; SAC's target entropy and FlashSAC's target sigma are a deviation of 0.15, the mean of the one here.
+"""
 
 TD3_GO2_FLAT = Owner(
     train=TrainSettings(num_envs=1024, iterations=3_000, save_interval=1_000),
@@ -178,6 +211,7 @@ OWNERS: Mapping[tuple[str, str], Owner] = MappingProxyType(
         ("g1_motion", "flashsac"): FLASHSAC_G1_MOTION,
         ("go2_flat", "flashsac"): FLASHSAC_GO2_FLAT,
         ("g1_walk", "td3"): TD3_G1_WALK,
+        ("g1_motion", "td3"): TD3_G1_MOTION,
         ("go2_flat", "td3"): TD3_GO2_FLAT,
         ("go2_flat", "sac"): SAC_GO2_FLAT,
         ("cartpole_balance", "sac"): SAC_CARTPOLE,

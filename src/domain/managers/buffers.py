@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from domain.errors import ConfigurationError
-from domain.managers.state import Stateful, set_rows
+from domain.managers.state import Stateful, put, set_rows
 from domain.rng import Draw, TorchManagerRng
 
 
@@ -36,13 +36,13 @@ class CircularBuffer(Stateful):
         """Advance by one frame for all rows."""
         self._newest.add_(1).remainder_(self.length)
         fresh = (~self._filled).view(1, -1, 1)
-        self._slots.copy_(torch.where(fresh, frame, self._slots))
+        put(self._slots, fresh, frame)
         self._slots.index_copy_(0, self._newest, frame.unsqueeze(0))
         self._filled.fill_(True)
 
     def backfill(self, frame: Tensor, mask: Tensor) -> None:
         """Write ``frame`` into all slots of the rows under ``mask``; no other row moves."""
-        self._slots.copy_(torch.where(mask.view(1, -1, 1), frame, self._slots))
+        put(self._slots, mask.view(1, -1, 1), frame)
         self._filled |= mask
 
     def replace_newest(self, frame: Tensor, mask: Tensor) -> None:

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from domain.errors import ConfigurationError
-from domain.managers.state import Stateful, set_rows
+from domain.managers.state import Stateful, put
 from domain.managers.terms import TermCfg, bind_term, parse_seconds
 from domain.rng import Draw
 from domain.view import EnvView
@@ -16,8 +17,8 @@ from domain.view import EnvView
 class CommandTermCfg(TermCfg):
     """A command term; ``func`` is a subclass of CommandTerm."""
 
-    resampling_time_s: tuple[float, float]
-    """Lowest and highest time until the next draw, s."""
+    resampling_time_s: tuple[float, float] | None
+    """Lowest and highest time until the next draw, s; None draws at resets alone."""
 
 
 class CommandTerm(Stateful):
@@ -28,6 +29,8 @@ class CommandTerm(Stateful):
 
     value: Tensor
     draw_width: int = 0
+    timed: bool = True
+    """Whether a timer may redraw it within an episode."""
 
     def __init__(self, env: EnvView, dim: int) -> None:
         super().__init__()
@@ -61,7 +64,7 @@ class CommandManager(Stateful):
     """All command terms; publishes each one's ``value`` in ``env.commands``.
 
     Raises:
-        ConfigurationError: A term is no CommandTerm, or its resampling range is empty.
+        ConfigurationError: A term is no CommandTerm, its resampling range is empty, or it is not to have one.
     """
 
     def __init__(self, cfgs: Mapping[str, CommandTermCfg], env: EnvView) -> None:
@@ -70,18 +73,27 @@ class CommandManager(Stateful):
         self._dt = env.step_dt
         self.terms: dict[str, CommandTerm] = {}
         self._spans: list[Tensor] = []
-        self._draws: list[tuple[Draw, Draw]] = []
+        self._timed: list[tuple[CommandTerm, Draw]] = []
+        """Terms that a timer redraws, with the numbers for it."""
+        self._draws: list[Draw] = []
         for name, cfg in cfgs.items():
             path = f"commands.{name}"
             term = bind_term(cfg, env, path)
             if not isinstance(term, CommandTerm):
                 raise ConfigurationError(f"{path}: {cfg.func} is not a command term")
             self.terms[name] = term
-            self._spans.append(parse_seconds(cfg.resampling_time_s, f"{path}.resampling_time_s", env))
-            self._draws.append((env.rng.reserve(term.draw_width), env.rng.reserve(term.draw_width)))
+            if cfg.resampling_time_s is not None:
+                if not term.timed:
+                    raise ConfigurationError(
+                        f"{path}.resampling_time_s: this command is drawn at resets, set it to null"
+                    )
+                self._spans.append(parse_seconds(cfg.resampling_time_s, f"{path}.resampling_time_s", env))
+                self._timed.append((term, env.rng.reserve(term.draw_width)))
+            self._draws.append(env.rng.reserve(term.draw_width))
             env.commands[name], env.command_terms[name] = term.value, term
-        self._timer_draws = (env.rng.reserve(len(cfgs)), env.rng.reserve(len(cfgs)))
-        self._time_left = self.keep_rows("time_left", env.num_envs, len(cfgs), device=env.device)
+        timers = len(self._timed)
+        self._timer_draws = (env.rng.reserve(timers), env.rng.reserve(timers))
+        self._time_left = self.keep_rows("time_left", env.num_envs, timers, device=env.device)
         self._steps = self.keep_rows("steps", env.num_envs, device=env.device)
 
     def children(self) -> list[tuple[str, object]]:
@@ -100,21 +112,29 @@ class CommandManager(Stateful):
         self._steps += 1.0
         for term in self.terms.values():
             term.measure()
-        self._time_left -= self._dt
-        # Half a step of tolerance, because the timer is a float32 sum.
-        due = (self._time_left <= 0.5 * self._dt) & live.unsqueeze(1)
-        if not self._backend.skips(due):
-            self._resample(due, after_reset=False)
+        if self._timed:
+            self._time_left -= self._dt
+            # Half a step of tolerance, because the timer is a float32 sum.
+            due = (self._time_left <= 0.5 * self._dt) & live.unsqueeze(1)
+            if not self._backend.skips(due):
+                self._start_timers(due, self._timer_draws[0])
+                for i, (term, draw) in enumerate(self._timed):
+                    term.resample(due[:, i], draw)
         for term in self.terms.values():
             term.update(live)
 
     def reset(self, mask: Tensor) -> None:
         """Draw new commands and timers for the rows under ``mask`` and zero their metrics."""
+        if not self.terms:
+            return
         self._steps.masked_fill_(mask, 0.0)
         for term in self.terms.values():
             for value in term.metrics.values():
                 value.masked_fill_(mask, 0.0)
-        self._resample(mask.unsqueeze(1).expand_as(self._time_left), after_reset=True)
+        if self._timed:
+            self._start_timers(mask.unsqueeze(1), self._timer_draws[1])
+        for term, draw in zip(self.terms.values(), self._draws, strict=True):
+            term.resample(mask, draw)
 
     def refresh(self) -> None:
         """Let the terms follow a state that has just been written."""
@@ -126,9 +146,7 @@ class CommandManager(Stateful):
         steps = self._steps.clamp(min=1.0)
         return {f"{name}/{m}": value / steps for name, term in self.terms.items() for m, value in term.metrics.items()}
 
-    def _resample(self, due: Tensor, *, after_reset: bool) -> None:
-        """Redraw the terms and timers that are ``due``, (num_envs, terms) bool."""
-        numbers = self._timer_draws[after_reset].uniform()
-        for i, (term, span) in enumerate(zip(self.terms.values(), self._spans, strict=True)):
-            set_rows(self._time_left[:, i], due[:, i], numbers[:, i] * (span[1] - span[0]) + span[0])
-            term.resample(due[:, i], self._draws[i][after_reset])
+    def _start_timers(self, due: Tensor, draw: Draw) -> None:
+        """Draw new times for the timers that are ``due``, (num_envs, timers or 1) bool."""
+        low, high = torch.stack(self._spans, dim=1)
+        put(self._time_left, due, draw.between(low, high))

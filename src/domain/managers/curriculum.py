@@ -14,12 +14,17 @@ from domain.view import EnvView
 class CurriculumTermCfg(TermCfg):
     """A term called with the (num_envs,) bool mask of rows about to reset; it returns a 0-d value to log.
 
-    An empty mask changes nothing. Terms that write a run-time parameter name it by a parameter called ``target``.
+    An empty mask changes nothing. A term that writes one run-time parameter names it by a parameter called ``target``,
+    one that writes several by ``targets``; one that finds them itself says which in a property ``targets``.
     """
 
 
 class CurriculumManager(Stateful):
-    """All curriculum terms; they run after every other manager has published its parameters."""
+    """All curriculum terms; they run after every other manager has published its parameters.
+
+    Raises:
+        ConfigurationError: A term does not say what to log before it first runs, or two write one parameter.
+    """
 
     def __init__(self, cfgs: Mapping[str, CurriculumTermCfg], env: EnvView) -> None:
         super().__init__()
@@ -33,6 +38,7 @@ class CurriculumManager(Stateful):
                     f"before it first runs, not {initial}"
                 )
             self.values[name] = self.keep(name, initial.clone())
+        _check_apart({name: getattr(self._terms[name], "targets", _named(cfg)) for name, cfg in cfgs.items()})
 
     def children(self) -> list[tuple[str, object]]:
         """Class terms."""
@@ -46,5 +52,20 @@ class CurriculumManager(Stateful):
 
 
 def targets(cfgs: Mapping[str, CurriculumTermCfg]) -> frozenset[str]:
-    """Return the paths of the parameters that curricula write."""
-    return frozenset(str(cfg.params["target"]) for cfg in cfgs.values() if "target" in cfg.params)
+    """Return the paths of the parameters that the curricula name."""
+    return frozenset(path for cfg in cfgs.values() for path in _named(cfg))
+
+
+def _named(cfg: CurriculumTermCfg) -> tuple[str, ...]:
+    """Return the paths in a term's parameters ``target`` and ``targets``."""
+    one, several = cfg.params.get("target"), cfg.params.get("targets")
+    return (*(() if one is None else (str(one),)), *(() if several is None else map(str, several)))
+
+
+def _check_apart(written: Mapping[str, tuple[str, ...]]) -> None:
+    writer: dict[str, str] = {}
+    for name, paths in written.items():
+        for path in paths:
+            if path in writer:
+                raise ConfigurationError(f"curricula.{name} and curricula.{writer[path]} both write {path}: drop one")
+            writer[path] = name

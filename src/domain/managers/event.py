@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from domain.errors import ConfigurationError, unknown_name
-from domain.managers.state import Stateful, set_rows
+from domain.managers.state import Stateful, put, set_rows
 from domain.managers.terms import TermCfg, bind_term, check_seconds, parse_seconds
 from domain.view import EnvView
 
@@ -136,7 +136,7 @@ class EventManager(Stateful):
             if name in self._last_fired:
                 last = self._last_fired[name]
                 rows = mask & (self._env.step_count - last >= self._cfgs[name].min_steps_between_resets)
-                last.copy_(torch.where(rows, self._env.step_count, last))
+                put(last, rows, self._env.step_count)
             term(rows)
         for interval in self._intervals.values():
             interval.reset(mask)

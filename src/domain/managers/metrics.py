@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from domain.errors import ConfigurationError, unknown_name
-from domain.managers.state import Stateful, set_rows
+from domain.managers.state import Stateful, finite, put, set_rows
 from domain.managers.terms import TermCfg, bind_term, probe, reset_term
 from domain.view import EnvView
 
@@ -64,10 +64,10 @@ class MetricsManager(Stateful):
         values, kept = torch.stack([term() for term in self._terms.values()], dim=1), self._values
         new = torch.where(self._is_max, torch.maximum(kept, values), kept + values)
         new = torch.where(self._is_last, values, new)
-        finite = torch.isfinite(values)
-        kept.copy_(torch.where(finite, new, kept))
-        self._counts += finite
-        torch.logical_not(finite, out=self.broken)
+        counts = finite(values)
+        put(kept, counts, new)
+        self._counts += counts
+        torch.logical_not(counts, out=self.broken)
 
     def episode_values(self) -> Tensor:
         """Return each metric over the episode so far, (num_envs, terms)."""

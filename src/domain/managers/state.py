@@ -1,5 +1,6 @@
 """Which tensors of a manager or term live on from step to step, and so belong to a checkpoint."""
 
+import math
 from collections.abc import Iterable, Mapping
 
 import torch
@@ -73,10 +74,20 @@ def select(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name[len(start) :]: tensor for name, tensor in state.items() if name.startswith(start)}
 
 
+def put(tensor: Tensor, chosen: Tensor, value: Tensor) -> None:
+    """Write ``value`` in place where ``chosen`` is true; both broadcast to ``tensor``."""
+    torch.where(chosen, value, tensor, out=tensor)
+
+
+def finite(value: Tensor) -> Tensor:
+    """Return where ``value`` is a finite number; two operations, of which ``torch.isfinite`` takes four."""
+    return value.abs() < math.inf
+
+
 def set_rows(tensor: Tensor, mask: Tensor, value: Tensor | float) -> None:
     """Write ``value`` in place into the rows of ``tensor`` under ``mask``, (num_envs,) bool."""
     rows = mask.view((-1,) + (1,) * (tensor.dim() - 1))
     if isinstance(value, Tensor):
-        tensor.copy_(torch.where(rows, value, tensor))
+        put(tensor, rows, value)
     else:
         tensor.masked_fill_(rows, value)

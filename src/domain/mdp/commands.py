@@ -23,7 +23,7 @@ class UniformVelocityCommand(CommandTerm):
         heading_share: Share of rows that have a heading.
         heading_stiffness: Yaw rate per rad of heading error, 1/s; the result stays inside ang_vel_z.
         standing_share: Share of rows whose command is zero.
-        min_speed: Planar commands slower than this, m/s, become zero.
+        min_speed: Planar commands no faster than this, m/s, become zero; the yaw rate stays.
         lin_vel_sensor: Velocimeter for the tracking error; None leaves the metric out.
         ang_vel_sensor: Gyro for the tracking error; None leaves the metric out.
 
@@ -72,16 +72,16 @@ class UniformVelocityCommand(CommandTerm):
     def resample(self, mask: Tensor, draw: Draw) -> None:
         """Draw new commands for the rows under ``mask``."""
         u = draw.uniform()
-        columns = [u[:, i] * (span[1] - span[0]) + span[0] for i, span in enumerate(self._spans)]
-        value = torch.stack(columns, dim=1)
+        low, high = torch.stack(self._spans, dim=1)
+        value = torch.addcmul(low, u[:, :3], high - low)
         if self._min_speed is not None:
-            slow = torch.linalg.vector_norm(value[:, :2], dim=1, keepdim=True) < self._min_speed
+            slow = torch.linalg.vector_norm(value[:, :2], dim=1, keepdim=True) <= self._min_speed
             value[:, :2] = torch.where(slow, 0.0, value[:, :2])
-        moving = (u[:, 4:5] >= self._standing_share).float()
+        moving = u[:, 4:5] >= self._standing_share
         set_rows(self.value, mask, value * moving)
         if self._heading is not None:
             set_rows(self._target, mask, u[:, 3] * (self._heading[1] - self._heading[0]) + self._heading[0])
-            set_rows(self._has_heading, mask, (u[:, 5] < self._heading_share) & (moving[:, 0] > 0.0))
+            set_rows(self._has_heading, mask, (u[:, 5] < self._heading_share) & moving[:, 0])
             self._turn(mask)
 
     def update(self, live: Tensor) -> None:

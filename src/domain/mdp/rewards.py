@@ -4,14 +4,20 @@ import torch
 from torch import Tensor
 
 from domain.entity import EntitySelection
+from domain.errors import ConfigurationError
 from domain.managers.state import Stateful, set_rows
-from domain.managers.terms import Finite, Positive
+from domain.managers.terms import Finite, NonNegative, Positive
 from domain.view import EnvView
 
 
 def alive(env: EnvView) -> Tensor:
     """Return 1 for rows that have not failed."""
     return (~env.terminated).float()
+
+
+def constant(env: EnvView) -> Tensor:
+    """Return 1, in a step that fails too."""
+    return torch.ones(env.num_envs, device=env.device)
 
 
 def terminated(env: EnvView) -> Tensor:
@@ -87,8 +93,35 @@ def joint_velocity_l2(env: EnvView, *, joints: EntitySelection) -> Tensor:
 
 def joint_limit_violation(env: EnvView, *, joints: EntitySelection) -> Tensor:
     """Return how far joints are beyond their hard range, summed over joints, rad or m."""
-    pos = joints.joint_pos
-    return ((joints.joint_low - pos).clamp(min=0.0) + (pos - joints.joint_high).clamp(min=0.0)).sum(dim=1)
+    return _beyond_range(joints).sum(dim=1)
+
+
+def joint_limit_violation_l2(env: EnvView, *, joints: EntitySelection) -> Tensor:
+    """Return the squares of how far joints are beyond their hard range, summed over joints, rad^2 or m^2."""
+    return _beyond_range(joints).square().sum(dim=1)
+
+
+class JointDeviationL2:
+    """Squared distance of joints from their defaults, each times its weight, summed over joints, rad^2 or m^2.
+
+    Args:
+        joints: Which.
+        weights: One number, or one a chosen joint.
+
+    Raises:
+        ConfigurationError: There are not as many weights as joints.
+    """
+
+    def __init__(self, env: EnvView, *, joints: EntitySelection, weights: NonNegative) -> None:
+        width = len(joints.joint_names)
+        if weights.numel() not in (1, width):
+            raise ConfigurationError(f"weights has {weights.numel()} numbers for {width} joints: give 1 or all")
+        self._joints, self._weights = joints, weights
+
+    def __call__(self) -> Tensor:
+        """Return (num_envs,)."""
+        distance = self._joints.joint_pos - self._joints.default_joint_pos
+        return (distance.square() * self._weights).sum(dim=1)
 
 
 class JointAccelerationL2(Stateful):
@@ -117,3 +150,8 @@ class JointAccelerationL2(Stateful):
     def reset(self, mask: Tensor) -> None:
         """Forget the velocity of the rows under ``mask``."""
         set_rows(self._seen, mask, False)
+
+
+def _beyond_range(joints: EntitySelection) -> Tensor:
+    pos = joints.joint_pos
+    return (joints.joint_low - pos).clamp(min=0.0) + (pos - joints.joint_high).clamp(min=0.0)

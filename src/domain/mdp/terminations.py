@@ -25,6 +25,11 @@ def bad_orientation(env: EnvView, *, limit: Tilt, entity: str = "robot") -> Tens
     return horizontal > torch.sin(limit / 2.0)
 
 
+def up_vector_tilted(env: EnvView, *, limit: Tilt, sensor: str) -> Tensor:
+    """End rows whose up-vector sensor is further than ``limit`` rad from the world's z axis."""
+    return env.sensor(sensor)[:, 2] < torch.cos(limit)
+
+
 def base_height_below(env: EnvView, *, minimum: Finite, entity: str = "robot") -> Tensor:
     """End rows whose base is lower than ``minimum`` m in the world."""
     return env.entity(entity).root_pos[:, 2] < minimum

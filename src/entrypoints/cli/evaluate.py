@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from entrypoints.cli.options import DEFAULT_RUNS, Device, NumEnvs, RunsDir, Seed, Sim
+from entrypoints.cli.options import DEFAULT_RUNS, Device, Motion, NumEnvs, RunsDir, Seed, Sim
 
 if TYPE_CHECKING:
     from application.evaluate import Evaluation
@@ -24,6 +24,7 @@ def evaluate(
     checkpoint: Annotated[
         Path | None, typer.Option("--checkpoint", help="Another checkpoint than the run's newest.")
     ] = None,
+    motion: Motion = None,
     video: Annotated[Path | None, typer.Option("--video", help="Record env 0 as .mp4, and a .png beside it.")] = None,
     video_seconds: Annotated[
         float, typer.Option("--video-seconds", help="How much of the first episode the video shows.")
@@ -50,6 +51,7 @@ def evaluate(
         num_envs=num_envs,
         seed=seed,
         checkpoint=checkpoint,
+        motions=motion or (),
         video=video,
         video_seconds=video_seconds,
         baselines=baselines,

@@ -16,6 +16,7 @@ from entrypoints.cli.doctor import doctor
 from entrypoints.cli.evaluate import evaluate
 from entrypoints.cli.interrupt import INTERRUPTED
 from entrypoints.cli.listing import runs, tasks
+from entrypoints.cli.motion import motion
 from entrypoints.cli.trace import trace
 from entrypoints.cli.train import train
 
@@ -30,6 +31,7 @@ app.command("tasks")(tasks)
 app.command("runs")(runs)
 app.command("doctor")(doctor)
 app.add_typer(trace)
+app.add_typer(motion)
 
 
 def _print_version(asked: bool) -> None:

@@ -12,4 +12,8 @@ DEFAULT_RUNS = Path("runs")
 Sim = Annotated[str | None, typer.Option("--sim", help="Simulator; 'unilab doctor' lists them.")]
 Device = Annotated[str | None, typer.Option("--device", help="Where the network runs: auto, cpu, cuda, cuda:N or mps.")]
 NumEnvs = Annotated[int | None, typer.Option("--num-envs", help="Environments that step at once.")]
+Motion = Annotated[
+    list[str] | None,
+    typer.Option("--motion", metavar="FILE", help="Reference motion, a file or builtin:NAME; give it once for each."),
+]
 Seed = Annotated[int | None, typer.Option("--seed", help="Seed of every random stream.")]

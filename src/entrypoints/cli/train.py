@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from entrypoints.cli.options import DEFAULT_RUNS, Device, NumEnvs, RunsDir, Seed, Sim
+from entrypoints.cli.options import DEFAULT_RUNS, Device, Motion, NumEnvs, RunsDir, Seed, Sim
 
 if TYPE_CHECKING:
     from application.planning import Plan
@@ -31,6 +31,7 @@ def train(
         ),
     ] = None,
     seed: Seed = None,
+    motion: Motion = None,
     run_name: Annotated[str | None, typer.Option("--run-name", help="Ends the run folder's name.")] = None,
     resume: Annotated[
         str | None, typer.Option("--resume", help="Run to continue: a folder, the end of its path, or its name.")
@@ -58,6 +59,8 @@ def train(
 
     unilab train --resume cartpole_swingup/ppo/2026-11-30_10-00-00-seed1 --iterations 300
     """
+    from entrypoints.cli.display import tell
+    from entrypoints.motions import motion_settings
     from entrypoints.training import TrainOptions
 
     given = {"num_envs": num_envs, "iterations": iterations, "seed": seed}
@@ -66,7 +69,8 @@ def train(
         algo=algo,
         sim=sim,
         device=device,
-        settings={_SETTINGS[name]: value for name, value in given.items() if value is not None},
+        settings={_SETTINGS[name]: value for name, value in given.items() if value is not None}
+        | motion_settings(motion),
         overrides=overrides or (),
         run_name=run_name,
         resume=resume,
@@ -74,6 +78,7 @@ def train(
         quiet=quiet,
         graph=not no_graph,
         dry_run=dry_run,
+        announce=lambda line: tell(f"note: {line}", err=True),
     )
     _train(options, runs_dir)
 

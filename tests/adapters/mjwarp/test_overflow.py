@@ -52,7 +52,7 @@ def test_a_lack_of_contacts_is_reported_for_the_pool_and_lasts() -> None:
     report = backend.notice()
     assert report is not None
     assert "all envs together had more than 8 x 1 contacts" in report
-    needed = int(report.partition("contacts=")[2].partition(",")[0])
+    needed = int(report.partition("max_contacts=")[2].partition(" ")[0])
     enough = make(num_envs=8, capacities=Capacities(contacts=needed, constraints=128))
     hold(enough, 12)
     assert enough.notice() is None

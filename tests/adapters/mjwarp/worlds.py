@@ -13,6 +13,7 @@ from domain.env import ManagerBasedRlEnv
 from domain.env_cfg import EnvCfg
 from domain.physics import PhysicsBackend
 from tests.adapters.mujoco.small_scenes import WALKER, write_of
+from tests.support.tasks import clips_for
 
 if TYPE_CHECKING:
     from adapters.mjwarp.backend import MjwarpBackend
@@ -21,7 +22,8 @@ pytest.importorskip("mujoco_warp", reason="mujoco-warp is not installed: pip ins
 
 CPU = torch.device("cpu")
 ROOM = Capacities(contacts=48, constraints=128)
-"""Enough for each scene here. One size for all: kernels are compiled for it."""
+"""Enough for each scene here but a humanoid's. One size for all: kernels are compiled for it."""
+HUMANOID_ROOM = Capacities(contacts=128, constraints=320)
 
 
 def make(
@@ -38,8 +40,10 @@ def make_env(
 ) -> ManagerBasedRlEnv:
     """Build a declared task's environment, with ``cfg`` instead of its own where given."""
     declared = TASKS[task].build("ppo")
-    backend = make(declared.make_scene(), num_envs, device=device)
-    return ManagerBasedRlEnv(cfg or declared.env, backend, seed=seed)
+    scene = declared.make_scene()
+    capacities = HUMANOID_ROOM if task.startswith("g1_") else ROOM
+    backend = make(scene, num_envs, capacities=capacities, device=device)
+    return ManagerBasedRlEnv(cfg or declared.env, backend, seed=seed, clips=clips_for(declared, scene))
 
 
 def hold(backend: PhysicsBackend, steps: int, *, control: float = 0.3) -> Tensor:

@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from application.robots import cartpole, go2
+from application.robots import cartpole, g1, go2
 from application.robots.builder import build_scene
 from application.robots.reader import parse_figures
 from application.robots.scene import SceneModel
@@ -14,6 +14,9 @@ from application.robots.scene_options import SceneOptions
 from domain.errors import ConfigurationError
 
 Compile = Callable[..., mujoco.MjModel]
+SCENES = pytest.mark.parametrize(
+    "scene", [go2.build(timestep=0.01), g1.build(timestep=0.01), cartpole.build()], ids=["go2", "g1", "cartpole"]
+)
 
 
 def build_toy(toy: str, options: SceneOptions | None = None) -> SceneModel:
@@ -40,6 +43,40 @@ def test_a_sensor_named_twice_is_refused() -> None:
 def test_a_floor_sensor_without_a_floor_is_refused(toy: str) -> None:
     with pytest.raises(ConfigurationError, match="'shank_touch' needs the floor"):
         build_toy(toy, SceneOptions(timestep=0.01, sensors=("shank_touch",), floor=False))
+
+
+def test_the_state_of_bodies_follows_the_sensors_one_quantity_after_the_other(toy: str) -> None:
+    scene = build_toy(toy, SceneOptions(timestep=0.01, sensors=("gyro",), bodies=("right", "trunk")))
+
+    slots = [(slot.name, slot.type, slot.adr, slot.dim) for slot in scene.index.sensors.values()]
+    assert slots == [
+        ("gyro", "gyro", 0, 3),
+        ("right_pos", "framepos", 3, 3),
+        ("trunk_pos", "framepos", 6, 3),
+        ("right_quat", "framequat", 9, 4),
+        ("trunk_quat", "framequat", 13, 4),
+        ("right_linvel", "framelinvel", 17, 3),
+        ("trunk_linvel", "framelinvel", 20, 3),
+        ("right_angvel", "frameangvel", 23, 3),
+        ("trunk_angvel", "frameangvel", 26, 3),
+    ]
+
+
+def test_an_unknown_body_is_refused_with_the_nearest_name(toy: str) -> None:
+    with pytest.raises(ConfigurationError, match="toy.toml: unknown body 'left_shan': did you mean 'left_shank'?"):
+        build_toy(toy, SceneOptions(timestep=0.01, bodies=("trunk", "left_shan")))
+
+
+def test_a_body_named_twice_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="bodies names trunk more than once: name each body once"):
+        SceneOptions(timestep=0.01, bodies=("trunk", "trunk"))
+
+
+def test_a_sensor_with_the_name_of_a_bodys_state_is_refused(toy: str) -> None:
+    options = SceneOptions(timestep=0.01, sensors=("shank_quat",), bodies=("shank",))
+
+    with pytest.raises(ConfigurationError, match="2 sensors 'shank_quat': leave it out of sensors"):
+        build_toy(toy.replace('"left_shank"', '"shank"'), options)
 
 
 @pytest.mark.parametrize("timestep", [0.0, -0.01, float("nan"), float("inf")])
@@ -99,7 +136,7 @@ def test_excluded_bodies_are_compiled(toy: str, compiled: Compile) -> None:
     assert list(model.exclude_signature) == [(first << 16) + second]
 
 
-@pytest.mark.parametrize("scene", [go2.build(timestep=0.01), cartpole.build()], ids=["go2", "cartpole"])
+@SCENES
 def test_drawn_shapes_leave_a_hundred_steps_bit_identical(scene: SceneModel, compiled: Compile) -> None:
     states = []
     for visuals in (False, True):
@@ -115,7 +152,7 @@ def test_drawn_shapes_leave_a_hundred_steps_bit_identical(scene: SceneModel, com
     assert states[0] == states[1]
 
 
-@pytest.mark.parametrize("scene", [go2.build(timestep=0.01), cartpole.build()], ids=["go2", "cartpole"])
+@SCENES
 def test_the_camera_exists_and_frames_up_to_full_hd_fit(scene: SceneModel, compiled: Compile) -> None:
     model = compiled(scene, visuals=True)
 

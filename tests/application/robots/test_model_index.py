@@ -6,7 +6,7 @@ from collections.abc import Callable
 import mujoco
 import pytest
 
-from application.robots import cartpole, go2
+from application.robots import cartpole, g1, go2
 from application.robots.builder import build_scene
 from application.robots.reader import load_figures, parse_figures
 from application.robots.scene import SceneModel
@@ -21,11 +21,15 @@ def scene_of(robot: str, toy: str) -> SceneModel:
     if robot == "go2":
         every = tuple(sensor.name for sensor in load_figures("go2.toml").sensors)
         return go2.build(timestep=0.01, sensors=every)
+    if robot == "g1":
+        figures = load_figures("g1.toml")
+        every = tuple(sensor.name for sensor in figures.sensors)
+        return g1.build(timestep=0.01, sensors=every, bodies=tuple(body.name for body in figures.bodies))
     options = SceneOptions(timestep=0.002, sensors=("shank_touch", "gyro", "shank_quat"))
     return build_scene(parse_figures(toy, file="toy.toml"), options)
 
 
-@pytest.fixture(params=["go2", "cartpole", "toy"])
+@pytest.fixture(params=["go2", "g1", "cartpole", "toy"])
 def scene(request: pytest.FixtureRequest, toy: str) -> SceneModel:
     return scene_of(request.param, toy)
 

@@ -54,6 +54,9 @@ def test_the_toy_robot_is_read(toy: str) -> None:
         ('bodies = ["left_thigh", "right"]', 'bodies = ["left_thigh", "rigt"]', "did you mean 'right'?"),
         ("fovy = 45.0", "fovy = 0.0", "0.0 is outside 0 to 180 degrees"),
         ("target = [0.0, 0.0, 0.0]", "target = [1.0, -1.0, 0.0]", "move it sideways"),
+        ("visuals = [{", 'meshes = [{ name = "a", color = "rad" }]\nvisuals = [{', "unknown color 'rad'"),
+        ("visuals = [{", 'meshes = [{ name = "a", color = "red" }]\nvisuals = [{ mesh = "b",', "unknown mesh 'b'"),
+        ("visuals = [{", 'visuals = [{ mesh = "a",', r"'body\[right\].visuals\[0\]', key 'mesh': unknown key 'mesh'"),
         ("[colors]", "[colors", "toy.toml: not valid TOML"),
     ],
 )
@@ -79,6 +82,24 @@ def test_a_fixed_base_has_no_root_pose(toy: str) -> None:
 
     with pytest.raises(DataError, match="table 'keyframe', key 'root_pos': unknown key"):
         parse_figures(fixed, file="toy.toml")
+
+
+def test_one_mesh_on_two_bodies_is_refused(toy: str) -> None:
+    mesh = 'meshes = [{ name = "shell", color = "red" }]\n'
+    doubled = toy.replace("visuals = [{", mesh + "visuals = [{").replace("sites = [{", mesh + "sites = [{")
+
+    with pytest.raises(DataError, match="the mesh name 'shell' is used 2 times"):
+        parse_figures(doubled, file="toy.toml")
+
+
+def test_the_first_mesh_of_a_body_replaces_a_visual_that_names_none(toy: str) -> None:
+    meshes = 'meshes = [{ name = "a", color = "red" }, { name = "b", color = "red" }]\n'
+    visuals = 'visuals = [{ type = "sphere", size = [0.1, 0.0, 0.0], color = "red", mesh = "b" }, {'
+
+    figures = parse_figures(toy.replace("visuals = [{", meshes + visuals), file="toy.toml")
+
+    right = next(body for body in figures.bodies if body.name == "right")
+    assert [visual.mesh for visual in right.visuals] == ["b", "a"]
 
 
 def test_a_missing_data_file_is_named() -> None:

@@ -8,7 +8,7 @@ from adapters.mujoco.backend import MujocoBackend
 from application.tasks.registry import TASKS
 from domain.env import ManagerBasedRlEnv
 from tests.support.host_sync import ForbidHostSync
-from tests.support.tasks import make_env
+from tests.support.tasks import clips_for, make_env
 
 
 class NeverSkips(MujocoBackend):
@@ -20,7 +20,8 @@ class NeverSkips(MujocoBackend):
 
 def _device_like(task: str, num_envs: int) -> ManagerBasedRlEnv:
     declared = TASKS[task].build("ppo")
-    return ManagerBasedRlEnv(declared.env, NeverSkips(declared.make_scene(), num_envs), seed=1)
+    scene = declared.make_scene()
+    return ManagerBasedRlEnv(declared.env, NeverSkips(scene, num_envs), seed=1, clips=clips_for(declared, scene))
 
 
 @pytest.mark.parametrize("device_like", [False, True])

@@ -118,6 +118,19 @@ def test_a_rows_command_does_not_depend_on_which_others_reset() -> None:
     assert drawn[0][0] == 0.0
 
 
+def test_a_command_without_a_time_is_drawn_at_resets_alone() -> None:
+    commands, view = manager(None)
+    commands.reset(ALL_ROWS)
+    first = view.command("n").clone()
+
+    values = run(commands, view, 50)
+    commands.reset(mask(1, 0))
+
+    assert all(torch.equal(value, first) for value in values)
+    assert (view.command("n") != first)[:, 0].tolist() == [True, False]
+    assert commands.state_dict()["time_left"].shape == (2, 0)
+
+
 def test_the_value_keeps_its_storage() -> None:
     commands, view = manager()
     before = view.command("n").data_ptr()

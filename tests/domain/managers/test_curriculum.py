@@ -54,6 +54,25 @@ def test_targets_are_the_paths_that_terms_write() -> None:
     cfgs = {
         "a": CurriculumTermCfg(func=Step, params={"target": "rewards.one.weight"}),
         "b": CurriculumTermCfg(func=Step),
+        "c": CurriculumTermCfg(func=Step, params={"targets": ("rewards.two.weight", "rewards.three.weight")}),
+        "d": CurriculumTermCfg(func=Step, params={"target": None, "targets": None}),
     }
 
-    assert targets(cfgs) == {"rewards.one.weight"}
+    assert targets(cfgs) == {"rewards.one.weight", "rewards.two.weight", "rewards.three.weight"}
+
+
+class Writes(Step):
+    def __init__(self, env: EnvView, *, target: str) -> None:
+        super().__init__(env)
+
+
+class Finds(Step):
+    targets = ("rewards.two.weight", "rewards.one.weight")
+
+
+def test_two_terms_that_write_one_parameter_are_refused() -> None:
+    writes = CurriculumTermCfg(func=Writes, params={"target": "rewards.one.weight"})
+
+    for other in (writes, CurriculumTermCfg(func=Finds)):
+        with pytest.raises(ConfigurationError, match="curricula.b and curricula.a both write rewards.one.weight"):
+            CurriculumManager({"a": writes, "b": other}, make_view())

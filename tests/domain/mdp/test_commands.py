@@ -61,6 +61,17 @@ def test_slow_commands_become_zero_but_still_turn() -> None:
     assert (value[speed == 0.0, 2] != 0.0).all()
 
 
+@pytest.mark.parametrize(
+    ("vx", "vy", "seen"),
+    [(0.2, 0.0, [0.0, 0.0]), (0.0, -0.2, [0.0, 0.0]), (0.2001, 0.0, [0.2001, 0.0]), (0.15, 0.15, [0.15, 0.15])],
+)
+def test_the_least_speed_itself_still_stands(vx: float, vy: float, seen: list[float]) -> None:
+    planar = {"lin_vel_x": (vx, vx), "lin_vel_y": (vy, vy), "ang_vel_z": (0.7, 0.7)}
+    value = manager(2, **planar, min_speed=0.2)[1].command("twist")
+
+    torch.testing.assert_close(value, torch.tensor([[*seen, 0.7]] * 2))
+
+
 def test_a_heading_turns_towards_it_by_stiffness_times_error_inside_the_yaw_range() -> None:
     _, view = manager(2, **HEADING)
     torch.testing.assert_close(view.command("twist")[:, 2], torch.full((2,), 0.5))

@@ -1,8 +1,11 @@
 """Reward terms on states set by hand."""
 
+import pytest
 import torch
 
 from domain.entity import EntitySelection, EntitySelector
+from domain.errors import ConfigurationError
+from domain.managers.terms import TermCfg, bind_term
 from domain.mdp import rewards
 from domain.view import EnvView
 from tests.support.small_env import make_view, mask
@@ -51,6 +54,7 @@ def test_alive_and_terminated_follow_the_flag() -> None:
 
     assert rewards.alive(view).tolist() == [0.0, 1.0]
     assert rewards.terminated(view).tolist() == [1.0, 0.0]
+    assert rewards.constant(view).tolist() == [1.0, 1.0]
 
 
 def test_first_and_second_differences_of_the_action() -> None:
@@ -71,11 +75,32 @@ def test_sums_over_joints() -> None:
     assert rewards.joint_velocity_l2(view, joints=joints(view)).tolist() == [5.0, 5.0]
 
 
+def test_squared_deviations_count_as_much_as_their_weights() -> None:
+    view = make_view()
+    view.state.qpos[:, 7:] += torch.tensor([0.5, 1.0, -2.0])
+
+    def found(**params: object) -> torch.Tensor:
+        term = bind_term(TermCfg(func=rewards.JointDeviationL2, params=params), view, "rewards.pose")
+        value: torch.Tensor = term()
+        return value
+
+    every = EntitySelector()
+    torch.testing.assert_close(found(joints=every, weights=(4.0, 0.0, 0.5)), torch.full((2,), 3.0))
+    torch.testing.assert_close(found(joints=every, weights=2.0), torch.full((2,), 10.5))
+    torch.testing.assert_close(found(joints=EntitySelector(joints=("ankle",)), weights=3.0), torch.full((2,), 12.0))
+    with pytest.raises(ConfigurationError, match="rewards.pose: weights has 2 numbers for 3 joints"):
+        found(joints=every, weights=(1.0, 2.0))
+    with pytest.raises(ConfigurationError, match="rewards.pose.params.weights is -1.0, outside"):
+        found(joints=every, weights=-1.0)
+
+
 def test_only_what_is_beyond_the_hard_range_counts() -> None:
     view = make_view()
     view.state.qpos[0, 7:] = torch.tensor([1.25, -2.5, 99.0])  # ranges +-1, +-2, none
 
     torch.testing.assert_close(rewards.joint_limit_violation(view, joints=joints(view)), torch.tensor([0.75, 0.0]))
+    squares = rewards.joint_limit_violation_l2(view, joints=joints(view))
+    torch.testing.assert_close(squares, torch.tensor([0.25**2 + 0.5**2, 0.0]))
 
 
 def test_acceleration_is_a_difference_over_a_control_step_and_starts_at_0() -> None:

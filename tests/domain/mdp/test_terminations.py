@@ -34,6 +34,16 @@ def test_a_turn_about_the_vertical_is_no_tilt() -> None:
     assert not terminations.bad_orientation(view, limit=torch.tensor(0.1)).any()
 
 
+def test_an_up_vector_further_from_the_vertical_than_the_limit_ends() -> None:
+    view = make_view(4)
+    angles = torch.tensor([0.0, 0.43, 0.44, 3.0])  # 25 degrees are 0.4363 rad
+    view.sensor("upvector")[:, 0], view.sensor("upvector")[:, 2] = torch.sin(angles), torch.cos(angles)
+
+    ended = terminations.up_vector_tilted(view, limit=torch.tensor(math.radians(25.0)), sensor="upvector")
+
+    assert ended.tolist() == [False, False, True, True]
+
+
 def test_a_limit_in_degrees_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"terminations.tilt.params.limit is 60.0, outside \(0.0, 3.14"):
         check_params(terminations.bad_orientation, {"limit": 60.0}, "terminations.tilt")

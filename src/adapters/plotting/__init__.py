@@ -1,0 +1,1 @@
+"""Pictures of curves, drawn with matplotlib and without a display."""

@@ -1,0 +1,108 @@
+"""Which columns of a table are the root and which the joints."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from application.motion.ports import MotionTable
+from domain.errors import DataError
+from domain.physics import EntityIndex
+from domain.rotations import quat_rotate
+
+POS_WIDTH = 3
+QUAT_WIDTH = 4
+ROOT_PREFIXES = ("", "root_", "root_pos_", "pos_", "p", "root_translate", "base_", "base_pos_")
+"""What may stand before x, y and z in a column's name, without regard to capitals."""
+QUAT_PREFIXES = ("q", "q_", "quat_", "root_q", "root_quat_", "root_rot_", "rot_", "root_quaternion", "base_quat_")
+JOINT_SUFFIX = "_joint"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Root and joints of a table, float64."""
+
+    root_pos: Tensor
+    """(frames, 3)."""
+    root_quat: Tensor
+    """(frames, 4), in ``quat_order``."""
+    joint_pos: Tensor
+    """(frames, joints), the robot's order."""
+    quat_order: str
+    notes: tuple[str, ...] = ()
+
+
+def columns_of(table: MotionTable, robot: EntityIndex, quat_order: str | None) -> Columns:
+    """Return root and joints: by the names of the columns, else x y z, quaternion, joints in the robot's order.
+
+    Raises:
+        DataError: A column is missing, there are too few or too many, or nothing says how the quaternion is written.
+    """
+    if table.header is not None:
+        return _by_name(table, table.header, robot, quat_order)
+    lead, expected = POS_WIDTH + QUAT_WIDTH, POS_WIDTH + QUAT_WIDTH + len(robot.joints)
+    if table.rows.shape[1] != expected:
+        raise DataError(
+            f"{table.source} has {table.rows.shape[1]} columns without names, expected {expected}: x y z, quaternion, "
+            f"and the {len(robot.joints)} joints of this robot; or name the columns in the first line"
+        )
+    quat = table.rows[:, POS_WIDTH:lead]
+    if quat_order is None:
+        raise DataError(
+            f"{table.source}: nothing says how its quaternion is written: give --quat-order wxyz or xyzw"
+            f"{_upright(quat)}"
+        )
+    return Columns(
+        root_pos=table.rows[:, :POS_WIDTH],
+        root_quat=quat,
+        joint_pos=table.rows[:, lead:],
+        quat_order=quat_order,
+        notes=("no names of columns: joints are taken by position, in the robot's order",),
+    )
+
+
+def _by_name(table: MotionTable, header: Sequence[str], robot: EntityIndex, quat_order: str | None) -> Columns:
+    places: dict[str, int] = {}
+    for place, name in enumerate(header):
+        if name.casefold() in places:
+            raise DataError(f"{table.source}: column '{name}' is there twice")
+        places[name.casefold()] = place
+    root = [_find(table, places, ROOT_PREFIXES, axis, "position") for axis in "xyz"]
+    quat = [_find(table, places, QUAT_PREFIXES, part, "quaternion") for part in "wxyz"]
+    if quat_order == "xyzw":
+        raise DataError(f"{table.source} names the parts of its quaternion: leave --quat-order out")
+    joints = []
+    for joint in robot.joints:
+        known = [places[name] for name in (joint, joint.removesuffix(JOINT_SUFFIX), f"{joint}_dof") if name in places]
+        if not known:
+            raise DataError(f"{table.source}: there is no column '{joint}'")
+        joints.append(known[0])
+    unused = len(header) - len({*root, *quat, *joints})
+    return Columns(
+        root_pos=table.rows[:, root],
+        root_quat=table.rows[:, quat],
+        joint_pos=table.rows[:, joints],
+        quat_order="wxyz",
+        notes=(f"{unused} columns are neither root nor joints and left out",) if unused else (),
+    )
+
+
+def _find(table: MotionTable, places: Mapping[str, int], prefixes: Sequence[str], part: str, what: str) -> int:
+    for prefix in prefixes:
+        if f"{prefix}{part}" in places:
+            return places[f"{prefix}{part}"]
+    named = " or ".join(f"'{prefix}{part}'" for prefix in prefixes[:3])
+    raise DataError(f"{table.source}: there is no column {named} for the root's {what}")
+
+
+def _upright(quat: Tensor) -> str:
+    """Return which order keeps the root more upright, as a hint."""
+    up = quat.new_tensor([0.0, 0.0, 1.0]).expand(len(quat), 3)
+    norm = quat.norm(dim=1, keepdim=True).clamp(min=1e-9)
+    height = {
+        order: float(quat_rotate((quat / norm)[:, places], up)[:, 2].mean())
+        for order, places in (("wxyz", [0, 1, 2, 3]), ("xyzw", [3, 0, 1, 2]))
+    }
+    if abs(height["wxyz"] - height["xyzw"]) < 0.1:
+        return ""
+    return f" (the robot is upright with {max(height, key=lambda order: height[order])})"
