@@ -10,7 +10,7 @@ Times are CUDA events; figures are medians over alternating pairs.
 import json
 import statistics
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -19,10 +19,13 @@ from adapters.mjwarp.backend import MjwarpBackend
 from adapters.mjwarp.compiled_model import compile_physics, put_on_device
 from adapters.mjwarp.device import WarpDevice
 from adapters.mjwarp.simulation import Simulation
+from application.motion.load import load_clips
 from application.tasks.registry import TASKS
 from domain.env import ManagerBasedRlEnv
 from domain.graphs import capture
 from domain.physics import StateWrite
+from entrypoints.container import Container
+from entrypoints.motions import motion_tools
 
 PUBLIC = {512: 20_000, 4096: 129_000}
 """Env steps/s of the public unilab 1.5.2 on its G1 walk, its environment alone, on an H200."""
@@ -60,28 +63,20 @@ class RawPhysics:
         self._graph.replay()
 
 
-def split(env: ManagerBasedRlEnv, backend: MjwarpBackend, pairs: int) -> tuple[float, float]:
-    """Return what the backend's part of a step takes, ms: stepping with its checks, and committing writes.
+def part_of(backend: MjwarpBackend, work: Callable[[], None]) -> Callable[[], None]:
+    """Return a part of the environment's step, recorded alone; it takes the same time whichever rows it is for."""
 
-    Both are recorded alone, as they are in the step, whose work does not depend on which rows are written.
-    """
-    nobody = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
-    write = StateWrite(reset=nobody, written=nobody, qpos=backend.state.qpos.clone(), qvel=backend.state.qvel.clone())
-    medians = []
-    for part in (lambda: backend.step(env.cfg.decimation), lambda: backend.commit(write)):
-        graph = capture(partial(_recorded, backend, part), torch.Generator(device=backend.device))
-        medians.append(statistics.median(milliseconds(graph.replay) for _ in range(pairs)))
-    return medians[0], medians[1]
+    def recorded() -> None:
+        with backend.recording():
+            work()
 
-
-def _recorded(backend: MjwarpBackend, part: Callable[[], None]) -> None:
-    with backend.recording():
-        part()
+    return capture(recorded, torch.Generator(device=backend.device)).replay
 
 
 def milliseconds(work: Callable[[], object]) -> float:
     """Return what ``work`` takes on the device."""
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    torch.cuda.synchronize()
     begin.record()
     work()
     end.record()
@@ -89,12 +84,59 @@ def milliseconds(work: Callable[[], object]) -> float:
     return float(begin.elapsed_time(end))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """What parts of a step took in each pair, ms."""
+
+    step: list[float]
+    raw: list[float]
+    """The physics alone."""
+    checked: list[float]
+    """The backend's physics, with its checks."""
+    commit: list[float]
+
+    @property
+    def beside(self) -> list[float]:
+        """All but physics."""
+        return [step - raw for step, raw in zip(self.step, self.raw, strict=True)]
+
+    @property
+    def checks(self) -> float:
+        """What looking for broken rows and full buffers takes, median."""
+        return statistics.median(c - r for c, r in zip(self.checked, self.raw, strict=True))
+
+
+def time_pairs(
+    env: ManagerBasedRlEnv, backend: MjwarpBackend, raw: RawPhysics, act: Callable[[], Tensor], pairs: int
+) -> Times:
+    """Time steps, and after each its physics and the backend's parts, from the state that it began with."""
+    nobody = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
+    write = StateWrite(reset=nobody, written=nobody, qpos=backend.state.qpos.clone(), qvel=backend.state.qvel.clone())
+    checked = part_of(backend, lambda: backend.step(env.cfg.decimation))
+    commit = part_of(backend, lambda: backend.commit(write))
+    times = Times(step=[], raw=[], checked=[], commit=[])
+    for _ in range(pairs):
+        action, before = act(), env.state_dict()
+        times.step.append(milliseconds(lambda: env.step(action)))  # noqa: B023
+        after, control = env.state_dict(), backend.control.clone()
+        times.commit.append(milliseconds(commit))
+        raw.load(before, control)
+        times.raw.append(milliseconds(raw.step))
+        env.load_state_dict(before)
+        backend.control.copy_(control)
+        times.checked.append(milliseconds(checked))
+        env.load_state_dict(after)
+    return times
+
+
 def measure(task: str, num_envs: int, pairs: int, warmup: int) -> dict[str, object]:
     """Measure one number of worlds."""
     device = torch.device("cuda", 0)
     declared = TASKS[task].build("ppo")
-    backend = MjwarpBackend(declared.make_scene(), num_envs, device=device)
-    env = ManagerBasedRlEnv(declared.env, backend, seed=1)
+    scene = declared.make_scene()
+    clips = load_clips(declared.scene.motions, scene, step_dt=declared.env.step_dt, tools=motion_tools(Container()))
+    backend = MjwarpBackend(scene, num_envs, device=device)
+    env = ManagerBasedRlEnv(declared.env, backend, seed=1, clips=clips)
     env.reset()
     env.record()
     raw = RawPhysics(env, backend, task)
@@ -106,18 +148,10 @@ def measure(task: str, num_envs: int, pairs: int, warmup: int) -> dict[str, obje
 
     for _ in range(warmup):
         env.step(act())
-    whole, physics = [], []
-    for _ in range(pairs):
-        action, before = act(), env.state_dict()
-        torch.cuda.synchronize()
-        whole.append(milliseconds(lambda: env.step(action)))  # noqa: B023
-        raw.load(before, backend.control)
-        torch.cuda.synchronize()
-        physics.append(milliseconds(raw.step))
-    step, alone = statistics.median(whole), statistics.median(physics)
-    rate = 1e3 * num_envs / step
-    stepping, committing = split(env, backend, pairs)
-    public = PUBLIC.get(num_envs)
+    times = time_pairs(env, backend, raw, act, pairs)
+    step, alone, beside = (statistics.median(part) for part in (times.step, times.raw, times.beside))
+    commit = statistics.median(times.commit)
+    rate, public = 1e3 * num_envs / step, PUBLIC.get(num_envs)
     result = {
         "benchmark": "env_step",
         "task": task,
@@ -127,12 +161,12 @@ def measure(task: str, num_envs: int, pairs: int, warmup: int) -> dict[str, obje
         "raw_env_steps_per_s": round(1e3 * num_envs / alone),
         "of_raw": round(alone / step, 4),
         "step_ms": round(step, 4),
+        "step_ms_quartiles": [round(q, 4) for q in statistics.quantiles(times.step, n=4)],
         "raw_ms": round(alone, 4),
-        "physics_checks_ms": round(stepping - alone, 4),
-        "commit_ms": round(committing, 4),
-        "managers_ms": round(step - stepping - committing, 4),
-        "beside_physics_ms": round(statistics.median(w - p for w, p in zip(whole, physics, strict=True)), 4),
-        "step_ms_quartiles": [round(q, 4) for q in statistics.quantiles(whole, n=4)],
+        "beside_physics_ms": round(beside, 4),
+        "of_it_checks_ms": round(times.checks, 4),
+        "of_it_commit_ms": round(commit, 4),
+        "of_it_managers_ms": round(beside - times.checks - commit, 4),
         "of_public_unilab_1.5.2_g1_walk": None if public is None else round(rate / public, 2),
         "capacities": [backend.capacities.contacts, backend.capacities.constraints],
         "notice": backend.notice(),

@@ -75,18 +75,9 @@ def quat_angle(a: Tensor, b: Tensor) -> Tensor:
 
 def rot6(q: Tensor) -> Tensor:
     """Return the first two columns of the rotation matrix, row by row: (..., 6) as R00, R01, R10, R11, R20, R21."""
-    w, x, y, z = q.unbind(-1)
-    return torch.stack(
-        (
-            1.0 - 2.0 * (y * y + z * z),
-            2.0 * (x * y - w * z),
-            2.0 * (x * y + w * z),
-            1.0 - 2.0 * (x * x + z * z),
-            2.0 * (x * z - w * y),
-            2.0 * (y * z + w * x),
-        ),
-        dim=-1,
-    )
+    axes = torch.eye(2, 3, dtype=q.dtype, device=q.device)
+    columns = quat_rotate(q.unsqueeze(-2), axes.expand(*q.shape[:-1], 2, 3))
+    return columns.transpose(-1, -2).flatten(-2)
 
 
 def turn_about_z(yaw: Tensor, q: Tensor) -> Tensor:

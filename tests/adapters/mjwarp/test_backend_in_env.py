@@ -26,10 +26,10 @@ BASE = EntitySelector(bodies=("base",))
 cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="Torch sees no CUDA device")
 
 
-def actions(env: ManagerBasedRlEnv, steps: int) -> list[Tensor]:
+def actions(env: ManagerBasedRlEnv, steps: int, scale: float = 0.3) -> list[Tensor]:
     """Return random actions, the same on every device."""
     generator = torch.Generator().manual_seed(5)
-    return [0.3 * torch.randn(env.num_envs, env.actions.dim, generator=generator).to(env.device) for _ in range(steps)]
+    return [scale * torch.randn(env.num_envs, env.actions.dim, generator=generator).to(env.device) for _ in range(steps)]
 
 
 def heavier(mode: EventMode) -> EnvCfg:
@@ -105,7 +105,7 @@ def test_the_same_seed_gives_the_same_bits_and_so_does_a_restored_state() -> Non
     assert torch.equal(*runs)
 
 
-@pytest.mark.parametrize("task", ["cartpole_balance", "go2_flat"])
+@pytest.mark.parametrize("task", TASKS)
 def test_a_step_with_resets_hands_nothing_to_the_host(task: str) -> None:
     env = make_env(task, 3)
     env.reset()
@@ -130,7 +130,7 @@ def no_sync() -> Iterator[None]:
 
 @cuda
 @pytest.mark.cuda
-@pytest.mark.parametrize("task", ["cartpole_balance", "go2_flat"])
+@pytest.mark.parametrize("task", TASKS)
 def test_a_step_never_waits_for_the_gpu(task: str) -> None:
     env = make_env(task, 64, device=torch.device("cuda"))
     env.reset()
@@ -147,14 +147,15 @@ def test_a_step_never_waits_for_the_gpu(task: str) -> None:
 
 @cuda
 @pytest.mark.cuda
-@pytest.mark.parametrize("task", ["cartpole_balance", "go2_flat"])
+@pytest.mark.parametrize("task", TASKS)
 def test_recorded_steps_are_the_eager_ones(task: str) -> None:
     eager, recorded = (make_env(task, 64, device=torch.device("cuda")) for _ in range(2))
     for env in (eager, recorded):
         env.reset()
     recorded.record()
 
-    for step, action in enumerate(actions(eager, 20)):
+    # Gentle: actions of 0.3 throw one Go2 of 64 at an edge, where two recordings too end 0.02 apart.
+    for step, action in enumerate(actions(eager, 20, scale=0.1)):
         if step == 10:
             for env in (eager, recorded):
                 env.view.episode_length[3] = env.cfg.max_episode_length - 1
