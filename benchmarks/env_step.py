@@ -26,13 +26,12 @@ from torch import Tensor
 from adapters.mujoco.backend import MujocoBackend
 from adapters.mujoco.compiled_model import compile_physics
 from adapters.mujoco.engine import batch as engine_batch
-from application.motion.load import load_clips
 from application.robots.scene import SceneModel
 from application.tasks.registry import TASKS
 from domain.env import ManagerBasedRlEnv
 from domain.managers.state import select
 from entrypoints.container import Container
-from entrypoints.motions import motion_tools
+from entrypoints.motions import clips_of
 
 
 @dataclass
@@ -144,7 +143,7 @@ def measure(options: argparse.Namespace) -> dict[str, object]:
     task = TASKS[options.task].build("ppo")
     scene = task.make_scene()
     backend = TimedBackend(scene, options.num_envs)
-    clips = load_clips(task.scene.motions, scene, step_dt=task.env.step_dt, tools=motion_tools(Container()))
+    clips = clips_of(Container(), task, scene)
     env = TimedEnv(task.env, backend, seed=1, clips=clips)
     threads = len(backend.thread_affinity()) or 1
     raw = RawPhysics(scene, env, threads)

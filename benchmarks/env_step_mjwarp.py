@@ -19,13 +19,12 @@ from adapters.mjwarp.backend import MjwarpBackend
 from adapters.mjwarp.compiled_model import compile_physics, put_on_device
 from adapters.mjwarp.device import WarpDevice
 from adapters.mjwarp.simulation import Simulation
-from application.motion.load import load_clips
 from application.tasks.registry import TASKS
 from domain.env import ManagerBasedRlEnv
 from domain.graphs import capture
 from domain.physics import StateWrite
 from entrypoints.container import Container
-from entrypoints.motions import motion_tools
+from entrypoints.motions import clips_of
 
 PUBLIC = {512: 20_000, 4096: 129_000}
 """Env steps/s of the public unilab 1.5.2 on its G1 walk, its environment alone, on an H200."""
@@ -134,7 +133,7 @@ def measure(task: str, num_envs: int, pairs: int, warmup: int) -> dict[str, obje
     device = torch.device("cuda", 0)
     declared = TASKS[task].build("ppo")
     scene = declared.make_scene()
-    clips = load_clips(declared.scene.motions, scene, step_dt=declared.env.step_dt, tools=motion_tools(Container()))
+    clips = clips_of(Container(), declared, scene)
     backend = MjwarpBackend(scene, num_envs, device=device)
     env = ManagerBasedRlEnv(declared.env, backend, seed=1, clips=clips)
     env.reset()

@@ -102,7 +102,7 @@ def build_planned_env(
     # Terms are small operations beside the physics threads: a second Torch thread only takes a CPU from those. A fixed
     # number also keeps the order of sums, so the same seed gives the same bits on any machine.
     torch.set_num_threads(1)
-    clips = clips_of(container, config, scene, cfg)
+    clips = clips_of(container, config.task, scene)
     train = config.task.train
     job = SimulationJob(
         scene=scene,

@@ -3,11 +3,10 @@
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from application.config import ResolvedConfig
 from application.motion.load import MotionTools, absolute_sources, load_clips
 from application.planning import Plan, Request, Surroundings, make_plan
 from application.robots.scene import SceneModel
-from domain.env_cfg import EnvCfg
+from application.tasks.task import Task
 from domain.motion.clip import MotionClip
 from entrypoints.container import Container
 
@@ -21,19 +20,15 @@ def motion_tools(container: Container) -> MotionTools:
 
 
 def clips_of(
-    container: Container,
-    config: ResolvedConfig,
-    scene: SceneModel,
-    cfg: EnvCfg,
-    tell: Callable[[str], None] = lambda line: None,
+    container: Container, task: Task, scene: SceneModel, tell: Callable[[str], None] = lambda line: None
 ) -> list[MotionClip]:
-    """Return the reference motions of a configuration; most have none.
+    """Return the reference motions of a task; most have none.
 
     Raises:
         DataError: A motion is missing, damaged, or does not fit robot and control rate; one line.
         ConfigurationError: A motion for another kind of robot.
     """
-    return load_clips(config.task.scene.motions, scene, step_dt=cfg.step_dt, tools=motion_tools(container), tell=tell)
+    return load_clips(task.scene.motions, scene, step_dt=task.env.step_dt, tools=motion_tools(container), tell=tell)
 
 
 def plan_with_motions(
@@ -45,11 +40,11 @@ def plan_with_motions(
         UnilabError: As ``make_plan`` and ``clips_of``.
     """
     plan = make_plan(request, around)
-    clips_of(container, plan.config, plan.scene, plan.config.task.env, tell)
-    task = plan.config.task
-    scene = task.scene.model_copy(update={"motions": absolute_sources(task.scene.motions)})
-    config = dataclasses.replace(plan.config, task=dataclasses.replace(task, scene=scene))
-    return dataclasses.replace(plan, config=config)
+    scene = plan.config.task.scene
+    scene = scene.model_copy(update={"motions": absolute_sources(scene.motions)})
+    task = dataclasses.replace(plan.config.task, scene=scene)
+    clips_of(container, task, plan.scene, tell)
+    return dataclasses.replace(plan, config=dataclasses.replace(plan.config, task=task))
 
 
 def motion_settings(motions: Sequence[str] | None) -> dict[str, object]:

@@ -29,6 +29,8 @@ PLANTED = [
     ("inner-libraries", "domain/planted.py", "import numpy"),
     ("inner-libraries", "application/tasks/planted.py", "import mujoco.viewer"),
     ("inner-libraries", "application/planted.py", "import yaml"),
+    ("inner-libraries", "application/motion/planted.py", "import numpy"),
+    ("entrypoints-through-adapters", "entrypoints/cli/planted.py", "import matplotlib.pyplot"),
     ("command-line-outermost", "adapters/planted.py", "from dependency_injector import containers"),
     ("command-line-outermost", "application/planted.py", "import typer"),
     ("entrypoints-through-adapters", "entrypoints/cli/planted.py", "def f():\n    import mujoco"),

@@ -74,11 +74,14 @@ def test_stores_sinks_and_probes_build(container: Container, tmp_path: Path) -> 
         *container.trackers("none", run),
         *container.trackers("tensorboard", run),
         container.recorder(),
+        container.motion_files(),
+        container.motion_plotter(),
+        container.kinematics(TASKS["g1_motion"].build("ppo").make_scene()),
         container.choose_display(),
         container.system(),
     ]
 
-    assert len(built) == 8
+    assert len(built) == 11
     assert all(part is not None for part in built)
 
 
@@ -90,8 +93,11 @@ def test_no_provider_is_left_out_of_these_tests() -> None:
         "config",
         "console_sink",
         "engines",
+        "kinematics",
         "learners",
         "metrics_file",
+        "motion_files",
+        "motion_plotter",
         "off_policy_learners",
         "policies",
         "recorder",

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from adapters.mujoco.kinematics import MujocoKinematics
 from application.motion.builtin import make_clip
+from application.motion.ports import MotionArrays
 from application.motion.trajectory import robot_of
 from application.robots import g1
 from application.robots.scene import SceneModel
@@ -81,3 +83,10 @@ def save(path: Path, arrays: Mapping[str, npt.NDArray[Any]], **changes: npt.NDAr
     """Write arrays to an NPZ and return its path."""
     np.savez(path, allow_pickle=True, **{**arrays, **changes})
     return str(path)
+
+
+def opened(arrays: Mapping[str, npt.NDArray[Any]], source: str = "clip.npz") -> MotionArrays:
+    """Return arrays as a reader hands them over."""
+    texts = {key: tuple(map(str, value)) for key, value in arrays.items() if value.dtype.kind == "U"}
+    numbers = {key: torch.from_numpy(value.astype(np.float64)) for key, value in arrays.items() if key not in texts}
+    return MotionArrays(source=source, arrays=numbers, texts=texts, others={})

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 from adapters.mujoco.backend import MujocoBackend
-from application.motion.load import load_clips
 from application.robots.scene import SceneModel
 from application.tasks.registry import TASKS
 from application.tasks.task import Task
@@ -15,7 +14,7 @@ from domain.managers.command import CommandTermCfg
 from domain.managers.event import EventTermCfg
 from domain.motion.clip import MotionClip
 from entrypoints.container import Container
-from entrypoints.motions import motion_tools
+from entrypoints.motions import clips_of
 
 
 def make_env(
@@ -30,7 +29,7 @@ def make_env(
 
 def clips_for(task: Task, scene: SceneModel) -> list[MotionClip]:
     """Return the reference motions that a task is declared with."""
-    return load_clips(task.scene.motions, scene, step_dt=task.env.step_dt, tools=motion_tools(Container()))
+    return clips_of(Container(), task, scene)
 
 
 def with_event(cfg: EnvCfg, name: str, **params: Any) -> EnvCfg:

@@ -26,6 +26,14 @@ _INTERNAL = (
     "flex_hessian_valid",
 )
 """What a world carries into its next step beside position and velocity."""
+_FRAME_SENSORS = frozenset(
+    int(getattr(mujoco.mjtSensor, f"mjSENS_{name}"))
+    for name in (
+        *("GYRO", "VELOCIMETER", "FRAMEPOS", "FRAMEQUAT"),
+        *("FRAMEXAXIS", "FRAMEYAXIS", "FRAMEZAXIS", "FRAMELINVEL", "FRAMEANGVEL"),
+    )
+)
+_CONTACT = int(mujoco.mjtSensor.mjSENS_CONTACT)
 
 
 class Simulation:
@@ -43,6 +51,11 @@ class Simulation:
         )
         self._stage = max((int(stage) for stage in model.sensor_needstage), default=0)
         """The last stage of the forward pass that a sensor reads."""
+        types = {int(kind) for kind in model.sensor_type}
+        # A contact sensor that gives forces is of a later stage.
+        self._of_frames = self._stage <= _VELOCITY and types <= {*_FRAME_SENSORS, _CONTACT}
+        """Whether sensors read no more than frames, their velocities, and which geoms touch."""
+        self._touches = _CONTACT in types
         self._sensors = tensor_of(self.data.sensordata)
         self._kept_sensors = torch.zeros_like(self._sensors)
         self._constraints = tensor_of(self.data.nefc)
@@ -72,17 +85,22 @@ class Simulation:
     def refresh(self, rows: Tensor) -> None:
         """Bring the sensors of the worlds under ``rows`` up to date; the others keep theirs and their warm starts.
 
-        The pass ends at the last stage that a sensor needs. The constraint solver leaves the other worlds out.
+        The pass ends at the last stage that a sensor needs, and leaves inertia and constraints out where none reads
+        them. The constraint solver leaves the other worlds out.
         """
         if self._stage == 0:
             return
         model, data = self._model, self.data
         self._kept_sensors.copy_(self._sensors)
-        mjw.fwd_position(model, data, factorize=False)
+        if self._of_frames:
+            self._move_frames()
+        else:
+            mjw.fwd_position(model, data, factorize=False)
         data.sensordata.zero_()
         mjw.sensor_pos(model, data)
         if self._stage > _POSITION:
-            mjw.fwd_velocity(model, data)
+            if not self._of_frames:
+                mjw.fwd_velocity(model, data)
             mjw.sensor_vel(model, data)
         if self._stage > _VELOCITY:
             mjw.fwd_actuation(model, data)
@@ -91,6 +109,16 @@ class Simulation:
             mjw.solve(model, data)
             mjw.sensor_acc(model, data)
         torch.where(rows.unsqueeze(1), self._sensors, self._kept_sensors, out=self._sensors)
+
+    def _move_frames(self) -> None:
+        """Let frames, their velocities and contacts follow the state."""
+        model, data = self._model, self.data
+        mjw.kinematics(model, data)
+        mjw.com_pos(model, data)
+        if self._touches:
+            mjw.collision(model, data)
+        if self._stage > _POSITION:
+            mjw.com_vel(model, data)
 
 
 _POSITION = int(mujoco.mjtStage.mjSTAGE_POS)

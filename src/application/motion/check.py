@@ -67,10 +67,10 @@ def check_motion(read: ReadMotion, index: ModelIndex, kinematics: Kinematics, co
     doubt = undecidable_order(clip, robot, kinematics, clip.frames)
     wrong = diagnose(found, clip, robot, kinematics)
     findings = [] if wrong is None else [Finding(what=wrong.what, options=wrong.options)]
-    findings += [*_rotations(clip), *_rates(clip, control_rate)]
+    findings += _rotations(clip)
     if wrong is None or not wrong.decided:
-        # In another unit or order, these would only say the same again.
-        findings += [*_body_rates(clip), *_limits(clip, robot), *_speeds(clip, robot)]
+        # In another unit or order these would only say the same again, or what is not so.
+        findings += [*_rates(clip, control_rate), *_body_rates(clip), *_limits(clip, robot), *_speeds(clip, robot)]
         findings += _ground(clip, found.poses.clearance)
     findings += _ends(ends)
     return MotionReport(

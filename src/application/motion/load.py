@@ -91,7 +91,9 @@ def read_source(
 
 def absolute_sources(sources: Sequence[str]) -> tuple[str, ...]:
     """Return sources that mean the same from any folder."""
-    return tuple(source if source.startswith(PREFIX) else str(Path(source).absolute()) for source in sources)
+    return tuple(
+        source if source.startswith(PREFIX) else str(Path(source).expanduser().absolute()) for source in sources
+    )
 
 
 def _load(
@@ -106,16 +108,8 @@ def _load(
     nearest = round(rate) if abs(rate - round(rate)) < SAME_RATE * rate else rate
     read = read_source(source, index, kinematics, tools.files, float(nearest))
     clip, robot = read.clip, robot_of(index)
-    for note in read.notes:
-        tell(f"{source}: {note}")
     if builtin_name(source) is not None:
         return clip
-    slow = rate_problem(clip)
-    if slow is not None:
-        raise _refusal(source, slow.what, slow.options)
-    if abs(clip.fps / rate - 1.0) > SAME_RATE:
-        what = f"its rate is {clip.fps:g} fps and control runs at {rate:g} Hz, one frame a step"
-        raise _refusal(source, what, f"--fps {rate:g}")
     found = compare(clip, robot, kinematics, MOST_FRAMES)
     wrong = diagnose(found, clip, robot, kinematics)
     if wrong is not None:
@@ -123,12 +117,18 @@ def _load(
         ends = [f"'{end.term}' from frame {end.frame}" for end in ends_of(clip, robot, kinematics, poses)]
         certain = f" (episodes end by {', '.join(ends)})" if ends else ""
         raise _refusal(source, f"{wrong.what}{certain}", wrong.options)
+    slow = rate_problem(clip)
+    if slow is not None:
+        raise _refusal(source, slow.what, slow.options)
+    if abs(clip.fps / rate - 1.0) > SAME_RATE:
+        what = f"its rate is {clip.fps:g} fps and control runs at {rate:g} Hz, one frame a step"
+        raise _refusal(source, what, f"--fps {rate:g}")
     far = height_problem(clip, found.poses.clearance)
     if far is not None:
         raise _refusal(source, far.what, far.options)
     doubt = undecidable_order(clip, robot, kinematics, MOST_FRAMES)
-    if doubt is not None:
-        tell(f"{source}: {doubt}")
+    for note in (*read.notes, *(() if doubt is None else (doubt,))):
+        tell(f"{source}: {note}")
     return clip
 
 

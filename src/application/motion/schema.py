@@ -230,8 +230,9 @@ def _check_root(file: MotionArrays, pos: Tensor, quat: Tensor) -> None:
     distance = torch.linalg.vector_norm(free[:, :3] - pos, dim=1)
     angle = quat_angle(_w_first(file, free[:, 3:]), quat)
     for value, limit, text in ((distance, SAME_POSITION, "m apart"), (angle, SAME_ROTATION, "rad apart")):
-        frame = int(value.argmax())
-        if float(value[frame]) > limit:
+        over = value > limit
+        if bool(over.any()):
+            frame = int(over.int().argmax())
             raise DataError(
                 f"{file.source}: the free joint in joint_pos and the root in body_pos_w and body_quat_w are "
                 f"{float(value[frame]):.3f} {text} at frame {frame}: 'unilab motion convert FILE --drop-free-joint' "

@@ -44,6 +44,13 @@ def build(
             that is missing or holds none of these files.
     """
     options = SceneOptions(
-        timestep=timestep, sensors=sensors, bodies=bodies, integrator="implicitfast", mesh_dir=mesh_dir
+        timestep=timestep,
+        sensors=sensors,
+        bodies=bodies,
+        integrator="implicitfast",
+        # With the engine's 100 and 50 a GPU waits in each step for the few robots whose falls need so many.
+        iterations=15,
+        ls_iterations=20,
+        mesh_dir=mesh_dir,
     )
     return build_scene(load_figures("g1.toml"), options)

@@ -44,7 +44,7 @@ def short_config(values: Mapping[str, object]) -> str:
     for key, value in values.items():
         if not isinstance(value, Mapping):
             continue
-        if key in ("train", "env", "runtime", values.get("algo")):
+        if key in ("train", "env", "scene", "runtime", values.get("algo")):
             lines += _wrapped(f"{key}: {_short(value)}")
         elif value:
             lines.append(f"{key}:")

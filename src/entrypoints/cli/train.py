@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from entrypoints.cli.options import DEFAULT_RUNS, Device, Motion, NumEnvs, RunsDir, Seed, Sim
+from entrypoints.cli.options import DEFAULT_RUNS, Device, Iterations, Motion, NumEnvs, RunsDir, Seed, Sim
 
 if TYPE_CHECKING:
     from application.planning import Plan
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from entrypoints.composition import EnvFacts
     from entrypoints.training import TrainOptions
 
-_SETTINGS = {"num_envs": "train.num_envs", "iterations": "train.iterations", "seed": "train.seed"}
-
 
 def train(
     task: Annotated[str | None, typer.Argument(help="Name of a task; 'unilab tasks' lists them.")] = None,
@@ -24,12 +22,7 @@ def train(
     sim: Sim = None,
     device: Device = None,
     num_envs: NumEnvs = None,
-    iterations: Annotated[
-        int | None,
-        typer.Option(
-            "--iterations", help="Rollouts and updates in all; off-policy, env steps and the updates after each."
-        ),
-    ] = None,
+    iterations: Iterations = None,
     seed: Seed = None,
     motion: Motion = None,
     run_name: Annotated[str | None, typer.Option("--run-name", help="Ends the run folder's name.")] = None,
@@ -63,14 +56,14 @@ def train(
     from entrypoints.motions import motion_settings
     from entrypoints.training import TrainOptions
 
-    given = {"num_envs": num_envs, "iterations": iterations, "seed": seed}
+    given = {"train.num_envs": num_envs, "train.iterations": iterations, "train.seed": seed}
+    settings = {path: value for path, value in given.items() if value is not None}
     options = TrainOptions(
         task=task,
         algo=algo,
         sim=sim,
         device=device,
-        settings={_SETTINGS[name]: value for name, value in given.items() if value is not None}
-        | motion_settings(motion),
+        settings=settings | motion_settings(motion),
         overrides=overrides or (),
         run_name=run_name,
         resume=resume,
@@ -127,6 +120,8 @@ def _print_start(plan: "Plan", run: "Run", facts: "EnvFacts") -> None:
         f"control {1.0 / cfg.step_dt:g} Hz, physics {1.0 / cfg.sim_dt:g} Hz, "
         f"episodes of {cfg.max_episode_length} steps; observations {widths}; actions {len(facts.action_low)}"
     )
+    if config.task.scene.motions:
+        tell(f"motions {', '.join(config.task.scene.motions)}: one frame a control step, {1.0 / cfg.step_dt:g} fps")
     tell(short_config(config.values))
     tell(f"run {run.path}")
 

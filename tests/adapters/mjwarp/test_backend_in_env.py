@@ -29,7 +29,9 @@ cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="Torch sees no C
 def actions(env: ManagerBasedRlEnv, steps: int, scale: float = 0.3) -> list[Tensor]:
     """Return random actions, the same on every device."""
     generator = torch.Generator().manual_seed(5)
-    return [scale * torch.randn(env.num_envs, env.actions.dim, generator=generator).to(env.device) for _ in range(steps)]
+    return [
+        scale * torch.randn(env.num_envs, env.actions.dim, generator=generator).to(env.device) for _ in range(steps)
+    ]
 
 
 def heavier(mode: EventMode) -> EnvCfg:
@@ -154,18 +156,23 @@ def test_recorded_steps_are_the_eager_ones(task: str) -> None:
         env.reset()
     recorded.record()
 
-    # Gentle: actions of 0.3 throw one Go2 of 64 at an edge, where two recordings too end 0.02 apart.
+    # Atomics leave the order of sums open, so the engine is not deterministic on a GPU: where a foot touches down a
+    # substep earlier a row goes another way, as two eager runs do. Gentle actions keep such rows few.
+    same = torch.ones(64, dtype=torch.bool, device=eager.device)
     for step, action in enumerate(actions(eager, 20, scale=0.1)):
         if step == 10:
             for env in (eager, recorded):
                 env.view.episode_length[3] = env.cfg.max_episode_length - 1
         expected, seen = eager.step(action), recorded.step(action)
 
-        # Atomics leave the order of sums open: the engine is not deterministic on a GPU.
-        torch.testing.assert_close(recorded.view.state.qpos, eager.view.state.qpos, atol=1e-4, rtol=0)
+        difference = (recorded.view.state.qpos - eager.view.state.qpos).abs().amax(dim=1)
+        same &= difference < 1e-4
+        assert difference.max() < 2e-2
+        assert torch.equal(recorded.view.rng.block, eager.view.rng.block)
         assert torch.equal(seen.truncated, expected.truncated)
         assert bool(seen.truncated[3]) == (step == 10)
 
+    assert same.float().mean() >= 0.95
     for env in (eager, recorded):
         env.close()
 

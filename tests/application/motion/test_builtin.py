@@ -1,5 +1,6 @@
-"""Built-in motions can be followed: feet that stand do not move, the centre of mass stays over them, no limit is met."""
+"""Built-in motions can be followed: standing feet do not move, the centre of mass stays over them, no limit is met."""
 
+import math
 import time
 from collections.abc import Sequence
 
@@ -65,7 +66,7 @@ def margin(point: Tensor, polygon: list[tuple[float, float]]) -> float:
     """Return how far a point is inside a polygon, m; negative outside."""
     place = (float(point[0]), float(point[1]))
     sides = zip(polygon, [*polygon[1:], polygon[0]], strict=True)
-    return min(_turn(a, b, place) / ((b[0] - a[0]) ** 2 + (b[1] - a[1]) ** 2) ** 0.5 for a, b in sides)
+    return min(_turn(a, b, place) / math.dist(a, b) for a, b in sides)
 
 
 def on_floor(clip: MotionClip) -> list[Tensor]:

@@ -1,0 +1,184 @@
+"""What training loads: good motions of every form, and one line for each that nothing could be learnt from."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from adapters.motion_npz.motion_files import LocalMotionFiles
+from application.motion.load import MotionTools, absolute_sources, load_clips
+from application.motion.ports import Kinematics
+from application.robots import cartpole
+from application.robots.scene import SceneModel
+from domain.errors import ConfigurationError, DataError
+from domain.motion.clip import MotionClip
+from tests.support.motion_files import (
+    Arrays,
+    builtin,
+    g1_kinematics,
+    g1_robot,
+    g1_scene,
+    save,
+    unnamed,
+    with_free_joint,
+)
+
+STEP_DT = 0.02
+SQUAT = builtin("squat")
+
+
+def kinematics(scene: SceneModel) -> Kinematics:
+    return g1_kinematics()
+
+
+TOOLS = MotionTools(files=LocalMotionFiles(), kinematics=kinematics)
+
+
+def load(*sources: str, step_dt: float = STEP_DT) -> tuple[list[MotionClip], list[str]]:
+    told: list[str] = []
+    return load_clips(sources, g1_scene(), step_dt=step_dt, tools=TOOLS, tell=told.append), told
+
+
+def refused(folder: Path, arrays: Arrays) -> str:
+    path = save(folder / "dance.npz", arrays)
+    with pytest.raises(DataError) as caught:
+        load(path)
+    return str(caught.value).removeprefix(path + ": ")
+
+
+def test_no_motions_need_nothing() -> None:
+    def none(scene: SceneModel) -> Kinematics:
+        raise AssertionError
+
+    tools = MotionTools(files=LocalMotionFiles(), kinematics=none)
+
+    assert load_clips([], cartpole.build(), step_dt=STEP_DT, tools=tools) == []
+
+
+def test_files_and_built_in_motions_are_loaded_in_order(tmp_path: Path) -> None:
+    one, two = save(tmp_path / "a.npz", unnamed(SQUAT)), save(tmp_path / "b.npz", with_free_joint(builtin("wave")))
+
+    clips, told = load(two, "builtin:step", one)
+
+    assert [clip.frames for clip in clips] == [351, 401, 341]
+    assert [clip.source for clip in clips] == [two, "builtin:step", one]
+    assert all(clip.joints == g1_robot().joints for clip in clips)
+    torch.testing.assert_close(clips[2].joint_pos, SQUAT.joint_pos)
+    assert [line.split(": ")[1] for line in told] == ["no joint_names", "no body_names"]
+
+
+@pytest.mark.parametrize("rate", [25.0, 50.0, 60.0])
+def test_a_built_in_motion_has_the_rate_of_control(rate: float) -> None:
+    (clip,), _ = load("builtin:sway", step_dt=1.0 / rate)
+
+    assert clip.fps == rate
+    assert (clip.frames - 1) / clip.fps == pytest.approx(6.8)
+
+
+def test_a_step_that_is_not_exact_in_floats_is_no_other_rate(tmp_path: Path) -> None:
+    clips, _ = load(save(tmp_path / "a.npz", unnamed(SQUAT)), step_dt=3 * (1.0 / 150.0))
+
+    assert clips[0].fps == 50.0
+
+
+def test_another_rate_than_control_is_refused_with_the_command_that_resamples(tmp_path: Path) -> None:
+    text = refused(tmp_path, unnamed(builtin("squat", 30.0)))
+
+    assert text.startswith("its rate is 30 fps and control runs at 50 Hz, one frame a step: 'unilab motion convert ")
+    assert "--fps 50 --out NEW.npz'" in text
+
+
+def test_a_rate_field_that_is_doubled_is_refused_with_the_real_rate(tmp_path: Path) -> None:
+    doubled = {**unnamed(builtin("squat", 25.0)), "fps": np.array([50])}
+
+    text = refused(tmp_path, doubled)
+
+    assert text.startswith("fps says 50 and the velocities say 25")
+    assert "--fps-in 25 --out NEW.npz'" in text
+
+
+def test_ankles_in_each_others_place_are_refused_by_name(tmp_path: Path) -> None:
+    arrays = unnamed(SQUAT)
+    left, right = (1 + SQUAT.bodies.index(f"{side}_ankle_roll_link") for side in ("left", "right"))
+    for key in ("body_pos_w", "body_quat_w"):
+        arrays[key][:, [left, right]] = arrays[key][:, [right, left]]
+
+    text = refused(tmp_path, arrays)
+
+    assert text.startswith("body 'left_ankle_roll_link' is 0.237 m from where forward kinematics of joint_pos puts it")
+
+
+def test_w_last_is_refused_and_said(tmp_path: Path) -> None:
+    text = refused(tmp_path, {**unnamed(SQUAT), "body_quat_w": unnamed(SQUAT)["body_quat_w"][..., [1, 2, 3, 0]]})
+
+    assert text.startswith("body_quat_w is x y z w, expected w x y z")
+    assert "--quat-order xyzw" in text
+
+
+def test_centimetres_are_refused_with_the_terminations_that_they_bring(tmp_path: Path) -> None:
+    text = refused(tmp_path, {**unnamed(SQUAT), "body_pos_w": unnamed(SQUAT)["body_pos_w"] * 100.0})
+
+    assert text.startswith("positions are in centimetres")
+    assert "(episodes end by 'anchor_pos' from frame 0, 'ee_body_pos' from frame 0)" in text
+    assert "--scale 0.01" in text
+
+
+def test_a_robot_half_a_metre_in_the_air_is_refused_with_termination_and_frame(tmp_path: Path) -> None:
+    arrays = unnamed(SQUAT)
+    arrays["body_pos_w"] = arrays["body_pos_w"] + np.array([0.0, 0.0, 0.5], dtype=np.float32)
+
+    text = refused(tmp_path, arrays)
+
+    assert "termination 'anchor_pos' (off by 0.25 m) ends every episode 12 frames after it starts" in text
+    assert "--root-height-offset -0.500" in text
+
+
+def test_a_root_alone_that_never_turns_is_loaded_and_called_undecidable(tmp_path: Path) -> None:
+    flat = dataclasses.replace(SQUAT, body_quat=torch.tensor([1.0, 0.0, 0.0, 0.0]).expand_as(SQUAT.body_quat).clone())
+    arrays = with_free_joint(flat)
+    for key in [key for key in arrays if key.startswith("body_")]:
+        arrays[key] = arrays[key][:, :1] if key != "body_names" else arrays[key][:1]
+
+    clips, told = load(save(tmp_path / "root.npz", arrays))
+
+    assert clips[0].bodies == ("pelvis",)
+    assert any("quaternion order is undecidable" in line for line in told)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("nowhere/dance.npz", r"motion file nowhere/dance\.npz does not exist: check the path$"),
+        ("builtin:sqaut", r"unknown built-in motion 'sqaut': did you mean 'squat'\?"),
+        ("squat", r"does not exist: check the path; did you mean 'builtin:squat'\?"),
+        ("built-in:wave", r"did you mean 'builtin:wave'\?"),
+        ("dance.csv", r"is a table: make a motion file of it with 'unilab motion convert dance\.csv"),
+    ],
+)
+def test_a_motion_that_is_not_there_is_never_another_one(source: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        load(source)
+
+
+def test_a_robot_on_a_rail_follows_no_motion() -> None:
+    with pytest.raises(ConfigurationError, match="free root"):
+        load_clips(["builtin:squat"], cartpole.build(), step_dt=STEP_DT, tools=TOOLS)
+
+
+def test_sources_are_made_to_mean_the_same_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert absolute_sources(["a.npz", "builtin:squat", "/x/b.npz"]) == (
+        str(tmp_path / "a.npz"),
+        "builtin:squat",
+        "/x/b.npz",
+    )
+
+
+def test_joints_in_degrees_are_no_matter_of_the_rate(tmp_path: Path) -> None:
+    text = refused(tmp_path, {**unnamed(SQUAT), "joint_pos": np.rad2deg(unnamed(SQUAT)["joint_pos"])})
+
+    assert text.startswith("joint_pos is in degrees, expected radians")
+    assert "--degrees --out NEW.npz'" in text

@@ -1,0 +1,153 @@
+"""``unilab motion`` from the command line: what it prints, writes and refuses."""
+
+from pathlib import Path
+
+import imageio.v3 as imageio
+import numpy as np
+import pytest
+
+from entrypoints.cli.main import main
+from tests.support.motion_files import builtin, save, unnamed
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of its own to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def motion(*arguments: str) -> int:
+    return main(["motion", *arguments])
+
+
+@pytest.mark.parametrize("name", ["squat", "sway", "step", "wave"])
+def test_a_built_in_motion_passes_its_check(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    assert motion("check", f"builtin:{name}", "--robot", "g1") == 0
+
+    out = capsys.readouterr().out
+    assert out.splitlines()[-1] == "nothing is wrong with it"
+    assert "bodies against forward kinematics, the 5 worst:" in out
+
+
+def test_a_motion_that_is_made_is_a_file_that_passes_too(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert motion("make", "squat", "--out", "squat.npz") == 0
+    assert "squat.npz" in capsys.readouterr().out.splitlines()[-1]
+
+    assert motion("check", "squat.npz") == 0
+    assert motion("make", "squat", "--out", "squat.npz") == 2
+    assert capsys.readouterr().err == "error: squat.npz exists: give --force to replace it\n"
+    assert motion("make", "builtin:sway", "--out", "squat.npz", "--fps", "100", "--force") == 0
+    with np.load("squat.npz") as file:
+        assert (int(file["fps"][0]), file["joint_pos"].shape) == (100, (681, 29))
+
+
+def test_inspect_shows_rate_length_names_and_ranges(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert motion("inspect", "builtin:squat", "--plot", "squat.png") == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "builtin:squat: 341 frames at 50 fps, 6.80 s, 29 joints, 30 bodies"
+    (height,) = [line for line in lines if line.startswith("pelvis z, m")]
+    assert height.split()[3:] == ["0.597", "0.757", "0.23"]
+    assert any(line.startswith("left_knee_joint, rad") and "-0.09 .. 2.88" in line for line in lines)
+    assert lines[-2].startswith("bodies: pelvis, left_hip_pitch_link")
+    assert lines[-1] == "plot squat.png"
+    assert imageio.imread("squat.png").shape[1] > 500
+
+
+def test_inspect_notes_what_has_no_names(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save(home / "plain.npz", unnamed(builtin("squat")))
+
+    assert motion("inspect", "plain.npz") == 0
+
+    assert "note: no joint_names: joints are taken by position" in capsys.readouterr().out
+
+
+def test_findings_end_with_code_1_and_their_commands_mend_the_file(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arrays = unnamed(builtin("squat"))
+    arrays["body_pos_w"] = arrays["body_pos_w"] + np.array([0.0, 0.0, 0.5], dtype=np.float32)
+    save(home / "high.npz", arrays)
+
+    assert motion("check", "high.npz") == 1
+
+    lines = capsys.readouterr().out.splitlines()
+    assert any("termination 'anchor_pos' ends every episode that reaches frame 12" in line for line in lines)
+    (command,) = [line.strip() for line in lines if line.startswith("  -> ")]
+    assert command == "-> unilab motion convert high.npz --root-height-offset -0.500 --out NEW.npz"
+    assert main([*command.split()[2:-1], "new.npz"]) == 0
+    assert motion("check", "new.npz") == 0
+
+
+def test_a_body_that_is_off_is_shown_with_frame(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arrays = unnamed(builtin("squat"))
+    arrays["body_pos_w"][100:, 31 - 1, 2] += 0.05
+    save(home / "off.npz", arrays)
+
+    assert motion("check", "off.npz") == 1
+
+    out = capsys.readouterr().out
+    assert "bodies against forward kinematics, the 1 that are off:" in out
+    assert "right_wrist_yaw_link  0.0500 m at frame 1" in out
+
+
+def test_another_rate_of_control_is_another_finding(capsys: pytest.CaptureFixture[str]) -> None:
+    assert motion("check", "builtin:squat", "--control-rate", "100") == 1
+    assert "its rate is 50 fps and control runs at 100 Hz" in capsys.readouterr().out
+
+
+def test_a_table_becomes_a_motion_file(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    clip = builtin("wave", 30.0)
+    parts = [clip.body_pos[:, 0].numpy(), clip.body_quat[:, 0].numpy()[:, [1, 2, 3, 0]], clip.joint_pos.numpy()]
+    np.savetxt(home / "wave.csv", np.concatenate(parts, axis=1), delimiter=",")
+    options = ("--fps-in", "30", "--quat-order", "xyzw")
+
+    assert motion("convert", "wave.csv", "--out", "wave.npz", *options) == 0
+    assert motion("check", "wave.npz") == 0
+    assert motion("convert", "wave.csv", "--out", "wave.npz", *options) == 2
+    assert motion("convert", "wave.csv", "--out", "other.npz", "--fps-in", "30") == 2
+    assert not (home / "other.npz").exists()
+    assert "give --quat-order wxyz or xyzw" in capsys.readouterr().err
+
+
+def test_a_built_in_motion_is_converted_like_a_file(home: Path) -> None:
+    assert motion("convert", "builtin:step", "--fps", "60", "--out", "step.npz") == 0
+
+    with np.load("step.npz") as file:
+        assert file["joint_pos"].shape == (481, 29)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("check", "nowhere.npz"), "motion file nowhere.npz does not exist"),
+        (("check", "builtin:jump"), "unknown built-in motion 'jump'"),
+        (("make", "squt", "--out", "a.npz"), "did you mean 'squat'?"),
+        (("check", "builtin:squat", "--robot", "g2"), "unknown robot 'g2': did you mean"),
+        (("check", "builtin:squat", "--robot", "go2"), "made for the Unitree G1"),
+        (("check", "builtin:squat", "--control-rate", "0"), "--control-rate is 0"),
+        (("inspect", "builtin:squat", "--plot", "squat.jpg"), "name a file that ends in .png"),
+        (("convert", "builtin:squat", "--out", "squat.csv"), "let its name end in .npz"),
+        (("convert", "builtin:squat", "--out", "a.npz", "--fps", "0"), "--fps is 0"),
+        (("convert", "text.csv", "--out", "a.npz", "--fps-in", "30"), "has 2 columns without names, expected 36"),
+    ],
+)
+def test_bad_input_is_one_line_and_code_2(
+    home: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
+) -> None:
+    (home / "text.csv").write_text("1,2\n3,4\n")
+
+    assert motion(*arguments) == 2
+
+    out, err = capsys.readouterr()
+    assert message in err
+    assert (out, err.count("\n")) == ("", 1)
+    assert [entry.name for entry in home.iterdir()] == ["text.csv"]
+
+
+def test_without_a_command_it_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    assert motion() == 0
+
+    out = capsys.readouterr().out
+    assert all(name in out for name in ("inspect", "check", "convert", "make"))

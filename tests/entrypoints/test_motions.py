@@ -1,0 +1,120 @@
+"""Reference motions of a run: refused before anything is written, kept so that they are found from anywhere."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from domain.motion.command import MotionCommand
+from entrypoints.cli.main import main
+from entrypoints.collector_main import env_builder
+from entrypoints.composition import make_container
+from entrypoints.motions import motion_settings
+from entrypoints.training import TrainOptions, plan_training
+from tests.support.motion_files import builtin, save, unnamed
+
+SMALL = ("--num-envs", "2", "--set", "ppo.rollout_steps=4", "--set", "ppo.epochs=1", "--set", "ppo.mini_batches=1")
+SAC_SMALL = {"train.num_envs": 2, "sac.replay_rows": 64, "sac.batch_size": 2, "sac.learning_start_rows": 2}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of its own to work in."""
+    monkeypatch.delenv("UNILAB_RUNS", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def train(*options: str) -> int:
+    return main(["train", "g1_motion", *SMALL, "--iterations", "1", "--logger", "none", "--quiet", *options])
+
+
+def saved_motions(home: Path) -> Sequence[str]:
+    (config,) = home.glob("runs/*/*/*/config.yaml")
+    motions: list[str] = yaml.safe_load(config.read_text())["scene"]["motions"]
+    return motions
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+@pytest.mark.parametrize(
+    ("motion", "message"),
+    [
+        ("nowhere.npz", "does not exist: check the path"),
+        ("builtin:sqat", "did you mean 'squat'?"),
+        ("slow.npz", "its rate is 30 fps and control runs at 50 Hz"),
+    ],
+)
+def test_a_bad_motion_ends_training_before_a_file_is_written(
+    home: Path, capsys: pytest.CaptureFixture[str], motion: str, message: str, dry: tuple[str, ...]
+) -> None:
+    save(home / "slow.npz", unnamed(builtin("squat", 30.0)))
+
+    assert train("--motion", motion, *dry) == 2
+
+    out, err = capsys.readouterr()
+    assert message in err
+    assert (out, err.count("\n")) == ("", 1)
+    assert [entry.name for entry in home.iterdir()] == ["slow.npz"]
+
+
+def test_a_motion_file_is_trained_with_and_evaluated_from_another_folder(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(home / "sway.npz", unnamed(builtin("sway")))
+    (home / "elsewhere").mkdir()
+
+    assert train("--motion", "sway.npz", "--motion", "builtin:wave") == 0
+    assert saved_motions(home) == [str(home / "sway.npz"), "builtin:wave"]
+    assert "note: " + str(home / "sway.npz") + ": no joint_names" in capsys.readouterr().err
+
+    monkeypatch.chdir(home / "elsewhere")
+    runs = ("--runs-dir", str(home / "runs"))
+    assert main(["eval", "seed1", "--episodes", "1", *runs]) == 0
+    (home / "sway.npz").unlink()
+    assert main(["eval", "seed1", "--episodes", "1", *runs]) == 2
+    assert "sway.npz does not exist" in capsys.readouterr().err
+    assert main(["eval", "seed1", "--episodes", "1", "--motion", "builtin:wave", *runs]) == 0
+
+
+def test_a_path_that_an_override_sets_is_made_absolute_too(home: Path) -> None:
+    save(home / "sway.npz", unnamed(builtin("sway")))
+    options = TrainOptions(task="g1_motion", overrides=('scene.motions=["sway.npz"]',), dry_run=True)
+
+    plan = plan_training(make_container(home / "runs"), options).plan
+
+    assert plan.config.task.scene.motions == (str(home / "sway.npz"),)
+
+
+def test_the_collectors_environment_has_the_clips_of_the_plan(home: Path) -> None:
+    save(home / "sway.npz", unnamed(builtin("sway")))
+    settings = {**SAC_SMALL, **motion_settings(["sway.npz", "builtin:step"])}
+    options = TrainOptions(task="g1_motion", algo="sac", settings=settings, dry_run=True)
+    plan = plan_training(make_container(home / "runs"), options).plan
+
+    env = env_builder(plan.config.values, None)()
+    try:
+        assert [clip.frames for clip in env.view.clips] == [341, 401]
+        torch.testing.assert_close(env.view.clips[0].joint_pos, builtin("sway").joint_pos)
+        assert isinstance(env.view.command_term("motion", MotionCommand), MotionCommand)
+        env.reset()
+    finally:
+        env.close()
+
+
+def test_an_off_policy_run_is_refused_in_planning_as_well(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    broken = unnamed(builtin("squat"))
+    broken["joint_vel"][7, 3] = np.nan
+    save(home / "nan.npz", broken)
+
+    code = main(["train", "g1_motion", "--algo", "flashsac", "--motion", "nan.npz", "--dry-run"])
+
+    assert code == 2
+    assert "joint_vel has a NaN at frame 7" in capsys.readouterr().err
+
+
+def test_no_option_sets_nothing() -> None:
+    assert motion_settings(None) == {}
+    assert motion_settings(["builtin:squat"]) == {"scene.motions": ["builtin:squat"]}
