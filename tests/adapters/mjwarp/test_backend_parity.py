@@ -84,8 +84,8 @@ def test_both_backends_step_a_task_alike(task: str, scale: float, tolerance: dic
         assert torch.equal(ended[0][same], ended[1][same]), step
         assert results[0].valid.all()
         for name in ("qpos", "qvel", "sensordata"):
-            states = [getattr(env.view.state, name) for env in envs]
-            worst[name] = max(worst[name], largest_difference(*states, same))
+            one, two = (getattr(env.view.state, name) for env in envs)
+            worst[name] = max(worst[name], largest_difference(one, two, same))
         seen = [terms(env, result.observations) for env, result in zip(envs, results, strict=True)]
         for name, value in seen[0].items():
             kind = "reward" if name.startswith("reward") else "observation"
