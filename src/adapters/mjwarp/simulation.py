@@ -26,14 +26,16 @@ _INTERNAL = (
     "flex_hessian_valid",
 )
 """What a world carries into its next step beside position and velocity."""
+_SENSOR = mujoco.mjtSensor
 _FRAME_SENSORS = frozenset(
-    int(getattr(mujoco.mjtSensor, f"mjSENS_{name}"))
-    for name in (
-        *("GYRO", "VELOCIMETER", "FRAMEPOS", "FRAMEQUAT"),
-        *("FRAMEXAXIS", "FRAMEYAXIS", "FRAMEZAXIS", "FRAMELINVEL", "FRAMEANGVEL"),
+    int(kind)
+    for kind in (
+        *(_SENSOR.mjSENS_GYRO, _SENSOR.mjSENS_VELOCIMETER, _SENSOR.mjSENS_FRAMEPOS, _SENSOR.mjSENS_FRAMEQUAT),
+        *(_SENSOR.mjSENS_FRAMEXAXIS, _SENSOR.mjSENS_FRAMEYAXIS, _SENSOR.mjSENS_FRAMEZAXIS),
+        *(_SENSOR.mjSENS_FRAMELINVEL, _SENSOR.mjSENS_FRAMEANGVEL),
     )
 )
-_CONTACT = int(mujoco.mjtSensor.mjSENS_CONTACT)
+_CONTACT = int(_SENSOR.mjSENS_CONTACT)
 
 
 class Simulation:
