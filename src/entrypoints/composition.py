@@ -1,6 +1,7 @@
 """What every command that builds an environment shares: the container, the surroundings and the environment itself."""
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from application.config_values import from_plain
 from application.planning import Plan, Surroundings
 from application.ports import SimulationJob, Simulator
 from application.robots.scene import SceneModel
+from application.settings import TrainSettings
 from domain.env import ManagerBasedRlEnv
 from domain.env_cfg import EnvCfg
 from domain.errors import DeviceError
@@ -75,7 +77,7 @@ def simulator(container: Container, name: str) -> Simulator:
 
 
 def build_env(container: Container, plan: Plan, cfg: EnvCfg) -> ManagerBasedRlEnv:
-    """Build the plan's environment with ``cfg``, on one Torch thread.
+    """Build the plan's environment with ``cfg``.
 
     Raises:
         ConfigurationError: A term or the simulator refuses its settings.
@@ -86,7 +88,7 @@ def build_env(container: Container, plan: Plan, cfg: EnvCfg) -> ManagerBasedRlEn
 def build_planned_env(
     container: Container, config: ResolvedConfig, scene: SceneModel, cfg: EnvCfg, *, log_dir: Path | None
 ) -> ManagerBasedRlEnv:
-    """Build an environment for a configuration that planning has accepted, on one Torch thread.
+    """Build an environment for a configuration that planning has accepted, and set how many threads Torch takes.
 
     Args:
         container: Knows the simulators.
@@ -99,9 +101,7 @@ def build_planned_env(
         ConfigurationError: A term or the simulator refuses its settings.
         DataError: A reference motion is missing, damaged, or does not fit.
     """
-    # Terms are small operations beside the physics threads: a second Torch thread only takes a CPU from those. A fixed
-    # number also keeps the order of sums, so the same seed gives the same bits on any machine.
-    torch.set_num_threads(1)
+    torch.set_num_threads(torch_threads(config.task.train))
     clips = clips_of(container, config.task, scene)
     train = config.task.train
     job = SimulationJob(
@@ -120,6 +120,16 @@ def build_planned_env(
     except BaseException:
         backend.close()
         raise
+
+
+def torch_threads(train: TrainSettings) -> int:
+    """Return how many threads the terms of an environment on the CPU take.
+
+    They work while the physics threads rest. Up to 1024 rows a second one costs more than it gives; with thousands, and
+    CPUs that are many and slow, one alone takes as long as all of the physics.
+    """
+    cpus = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return max(1, min(4, train.num_envs // 1024, (cpus if train.cpu_ids is None else len(train.cpu_ids)) // 4))
 
 
 def record_step(container: Container, plan: Plan, env: ManagerBasedRlEnv) -> None:

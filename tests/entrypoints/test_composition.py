@@ -1,4 +1,4 @@
-"""What commands share: surroundings as they really are, and an environment with one Torch thread."""
+"""What commands share: surroundings as they really are, an environment, and how many threads Torch takes for it."""
 
 from pathlib import Path
 
@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from application.planning import Request, make_plan
+from application.settings import TrainSettings
 from domain.errors import DeviceError
-from entrypoints.composition import build_env, look_around, make_container
+from entrypoints.composition import build_env, look_around, make_container, torch_threads
 
 
 def test_the_surroundings_are_this_machine_s(tmp_path: Path) -> None:
@@ -40,3 +41,12 @@ def test_ranks_have_random_streams_of_their_own(tmp_path: Path, monkeypatch: pyt
 
     assert not torch.equal(first["0"], first["1"])
     assert torch.get_num_threads() == 1
+
+
+@pytest.mark.parametrize(
+    ("num_envs", "cpus", "threads"),
+    [(64, 16, 1), (2048, 2, 1), (2048, 16, 2), (4096, 16, 4), (65536, 64, 4), (1024, 3, 1)],
+)
+def test_terms_take_more_threads_for_thousands_of_rows_and_many_cpus(num_envs: int, cpus: int, threads: int) -> None:
+    """FR-61."""
+    assert torch_threads(TrainSettings(num_envs=num_envs, iterations=1, cpu_ids=tuple(range(cpus)))) == threads
