@@ -23,7 +23,7 @@ pytest.importorskip("mujoco_warp", reason="mujoco-warp is not installed: pip ins
 CPU = torch.device("cpu")
 ROOM = Capacities(contacts=48, constraints=128)
 """Enough for each scene here but a humanoid's. One size for all: kernels are compiled for it."""
-HUMANOID_ROOM = Capacities(contacts=128, constraints=320)
+HUMANOID_ROOM = Capacities(contacts=96, constraints=400)
 
 
 def make(
