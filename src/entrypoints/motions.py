@@ -7,7 +7,9 @@ from application.motion.load import MotionTools, absolute_sources, load_clips
 from application.planning import Plan, Request, Surroundings, make_plan
 from application.robots.scene import SceneModel
 from application.tasks.task import Task
+from domain.errors import ConfigurationError
 from domain.motion.clip import MotionClip
+from domain.motion.command import MotionCommand
 from entrypoints.container import Container
 
 MOTIONS = "scene.motions"
@@ -26,9 +28,26 @@ def clips_of(
 
     Raises:
         DataError: A motion is missing, damaged, or does not fit robot and control rate; one line.
-        ConfigurationError: A motion for another kind of robot.
+        ConfigurationError: A motion for another kind of robot, one named twice, one for a task that follows none, or
+            none for a task that does.
     """
+    _check_followed(task)
     return load_clips(task.scene.motions, scene, step_dt=task.env.step_dt, tools=motion_tools(container), tell=tell)
+
+
+def _check_followed(task: Task) -> None:
+    """Raise ConfigurationError unless a task has motions where it follows some, and there alone."""
+    terms = [term.func for term in task.env.commands.values()]
+    follows = any(isinstance(func, type) and issubclass(func, MotionCommand) for func in terms)
+    motions = task.scene.motions
+    if motions and not follows:
+        raise ConfigurationError(
+            f"{MOTIONS} names {motions[0]}, and task '{task.name}' follows no motion: leave --motion out"
+        )
+    if follows and not motions:
+        raise ConfigurationError(
+            f"{MOTIONS} is empty, and task '{task.name}' follows a motion: give --motion FILE or builtin:NAME"
+        )
 
 
 def plan_with_motions(

@@ -26,16 +26,16 @@ class LocalMotionFiles:
 
     def check_target(self, path: Path, *, force: bool) -> None:
         """Refuse a path that ``write`` would refuse. Raises DataError; changes nothing."""
-        if path.is_dir():
-            raise DataError(f"{path} is a folder: name a file")
-        if path.suffix != ".npz":
-            raise DataError(f"{path} is to be a motion file: let its name end in .npz")
-        if path.exists() and not force:
-            raise DataError(f"{path} exists: give --force to replace it")
         nearest = path.absolute().parent
-        while not nearest.exists():
-            nearest = nearest.parent
         try:
+            if path.is_dir():
+                raise DataError(f"{path} is a folder: name a file")
+            if path.suffix != ".npz":
+                raise DataError(f"{path} is to be a motion file: let its name end in .npz")
+            if path.exists() and not force:
+                raise DataError(f"{path} exists: give --force to replace it")
+            while not nearest.exists():
+                nearest = nearest.parent
             # Permissions alone do not tell: a folder may be read-only for everybody.
             tempfile.TemporaryFile(dir=nearest).close()
         except OSError as error:

@@ -33,15 +33,16 @@ def read_npz(path: Path) -> MotionArrays:
     try:
         with np.load(path, allow_pickle=False) as file:
             for key in file.files:
+                name = key if key.isprintable() else ascii(key)
                 try:
                     array = file[key]
                 except ValueError as error:
-                    others[key] = "Python objects" if "pickle" in str(error).lower() else f"unreadable: {error}"
+                    others[name] = "Python objects" if "pickle" in str(error).lower() else f"unreadable: {error}"
                     continue
                 if isinstance(array, np.ndarray):
-                    _sort_in(key, array, arrays, texts, others)
+                    _sort_in(name, array, arrays, texts, others)
                 else:
-                    others[key] = "no array"
+                    others[name] = "no array"
     except _DAMAGED as error:
         raise DataError(f"motion file {path} is damaged: {_one_line(error)}") from error
     return MotionArrays(source=str(path), arrays=arrays, texts=texts, others=others)
@@ -57,11 +58,11 @@ def write_npz(file: Path, arrays: Mapping[str, Tensor], texts: Mapping[str, tupl
 
 def check_readable(path: Path) -> None:
     """Raise DataError for a path that is no file, or one that may not be read."""
-    if path.is_dir():
-        raise DataError(f"motion file {path} is a folder: name a file")
-    if not path.exists():
-        raise DataError(f"motion file {path} does not exist: check the path")
     try:
+        if path.is_dir():
+            raise DataError(f"motion file {path} is a folder: name a file")
+        if not path.exists():
+            raise DataError(f"motion file {path} does not exist: check the path")
         path.open("rb").close()
     except OSError as error:
         raise DataError(f"motion file {path} cannot be read: {_one_line(error)}") from error
@@ -77,12 +78,19 @@ def _sort_in(
     kind = array.dtype.kind
     if kind in "fiu":
         arrays[key] = torch.from_numpy(array.astype(np.float64, order="C"))
-    elif kind == "U":
-        texts[key] = tuple(str(word) for word in array.reshape(-1))
-    elif kind == "S":
-        texts[key] = tuple(word.decode("utf-8", "replace") for word in array.astype(np.bytes_).reshape(-1).tolist())
+    elif kind in "US":
+        words = tuple(_text(word) for word in array.reshape(-1).tolist())
+        if all(word.isprintable() for word in words):
+            texts[key] = words
+        else:
+            # Such names would reach a terminal in messages.
+            others[key] = "text with control characters"
     else:
         others[key] = f"{array.dtype} values"
+
+
+def _text(word: str | bytes) -> str:
+    return word.decode("utf-8", "replace") if isinstance(word, bytes) else word
 
 
 def _one_line(error: Exception) -> str:

@@ -5,7 +5,16 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from application.motion.ports import MotionArrays
-from application.motion.schema import BODY_NAMES, FREE_POS, JOINT_NAMES, QUAT_ORDER, WORLD
+from application.motion.schema import (
+    BODY_NAMES,
+    FREE_POS,
+    JOINT_NAMES,
+    QUAT_ORDER,
+    WORLD,
+    check_texts,
+    held,
+    holds_no_numbers,
+)
 from domain.errors import DataError
 from domain.physics import EntityIndex
 
@@ -44,8 +53,12 @@ def root_and_joints(
     Raises:
         DataError: Something is missing or has another shape; names key, expected and found shape, and the option.
     """
+    check_texts(file)
     key = next((name for name in JOINTS if name in file.arrays), None)
     if key is None:
+        for name in JOINTS:
+            if holds_no_numbers(file, name):
+                raise DataError(f"{file.source}: {name} holds {held(file, name)}, expected numbers")
         raise DataError(
             f"{file.source}: joint_pos is missing (it holds {', '.join(sorted(file.arrays)) or 'no numbers'})"
         )
@@ -67,7 +80,8 @@ def root_and_joints(
         )
     missing = [name for name in robot.joints if name not in names]
     if missing:
-        raise DataError(f"{file.source}: joint_names lacks '{missing[0]}' and {len(missing) - 1} more of this robot")
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise DataError(f"{file.source}: joint_names lacks '{missing[0]}'{more} of this robot")
     joints = value[:, [lead + names.index(name) for name in robot.joints]]
     if free:
         pos, quat, order = value[:, :3], value[:, 3:FREE_POS], "wxyz"
@@ -102,6 +116,10 @@ def _place(file: MotionArrays, robot: EntityIndex, count: int) -> int:
     """Return where the root is on the body axis."""
     names = file.texts.get(BODY_NAMES)
     if names is not None:
+        if len(names) != count:
+            raise DataError(
+                f"{file.source}: body_names has {len(names)} names for {count} bodies: give --root-body INDEX"
+            )
         if robot.root_body not in names:
             raise DataError(f"{file.source}: body_names lacks '{robot.root_body}': give --root-body INDEX")
         return names.index(robot.root_body)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from application.motion.ports import Kinematics
 from application.motion.stance import Stance, StanceSolver
-from application.motion.trajectory import clip_of, robot_of
+from application.motion.trajectory import clip_of, robot_of, whole_frames
 from domain.errors import ConfigurationError, DataError, unknown_name
 from domain.motion.clip import MotionClip
 from domain.physics import ModelIndex
@@ -132,6 +132,7 @@ def make_clip(name: str, index: ModelIndex, kinematics: Kinematics, fps: float =
 
     Raises:
         ConfigurationError: The robot is no G1.
+        DataError: The rate is out of all measure.
     """
     robot, plan = robot_of(index), PLANS[name]()
     missing = [*(set(LEGS) | set(plan.joints)) - set(robot.joints), *set(FEET) - set(robot.bodies)]
@@ -139,7 +140,7 @@ def make_clip(name: str, index: ModelIndex, kinematics: Kinematics, fps: float =
         raise ConfigurationError(
             f"{PREFIX}{name} is made for the Unitree G1, and this robot has no {sorted(missing)[0]}: name a motion file"
         )
-    frames = round(plan.seconds * fps) + 1
+    frames = whole_frames(plan.seconds, fps)
     at = torch.arange(frames, dtype=torch.float64) / fps
     wanted = _stance(plan, at, index, kinematics)
     path = StanceSolver(robot, kinematics, FEET, LEGS).solve(wanted, fps)

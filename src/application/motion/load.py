@@ -1,6 +1,7 @@
 """Loads the reference motions of a run and refuses those from which nothing could be learnt."""
 
 import difflib
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +10,12 @@ from application.motion.agreement import compare, diagnose, undecidable_order
 from application.motion.builtin import PLANS, PREFIX, RATE, builtin_name, make_clip
 from application.motion.findings import convert_command
 from application.motion.ports import Kinematics, MotionFiles
-from application.motion.rates import rate_problem
+from application.motion.rates import body_rate_problem, rate_problem
 from application.motion.schema import ReadMotion, read_motion
 from application.motion.terminations import ends_of, height_problem
 from application.motion.trajectory import robot_of, trajectory_of
 from application.robots.scene import SceneModel
-from domain.errors import DataError
+from domain.errors import ConfigurationError, DataError
 from domain.motion.clip import MotionClip
 from domain.physics import ModelIndex
 
@@ -52,11 +53,13 @@ def load_clips(
 
     Raises:
         DataError: A file is missing, damaged or of another form; its bodies are not where its joints put them; it has
-            another rate than control; its robot never touches the floor. One line, with what mends it.
-        ConfigurationError: The robot's base is fixed, or a built-in motion is for another robot.
+            another rate than control; its velocities are another motion's; its robot never touches the floor. One
+            line, with what mends it.
+        ConfigurationError: The robot's base is fixed, a built-in motion is for another robot, or one is named twice.
     """
     if not sources:
         return []
+    _check_each_once(sources)
     kinematics = tools.kinematics(scene)
     return [_load(source, scene.index, kinematics, step_dt, tools, tell) for source in sources]
 
@@ -84,16 +87,39 @@ def read_source(
     except DataError as error:
         known = {**{name: name for name in PLANS}, **{f"{PREFIX}{name}": name for name in PLANS}}
         near = difflib.get_close_matches(path.name, known, n=1)
-        if near and not path.exists():
+        if near and _missing(path):
             raise DataError(f"{error}; did you mean '{PREFIX}{known[near[0]]}'?") from error
         raise
 
 
 def absolute_sources(sources: Sequence[str]) -> tuple[str, ...]:
-    """Return sources that mean the same from any folder."""
-    return tuple(
-        source if source.startswith(PREFIX) else str(Path(source).expanduser().absolute()) for source in sources
-    )
+    """Return sources that mean the same from any folder. Raises DataError for the home of a user whom nobody knows."""
+    return tuple(source if source.startswith(PREFIX) else str(_absolute(source)) for source in sources)
+
+
+def _absolute(source: str) -> Path:
+    try:
+        return Path(source).expanduser().absolute()
+    except RuntimeError as error:
+        raise DataError(f"motion file {source} does not exist: there is no such home folder") from error
+
+
+def _missing(path: Path) -> bool:
+    try:
+        return not path.exists()
+    except OSError:
+        return False
+
+
+def _check_each_once(sources: Sequence[str]) -> None:
+    """Raise ConfigurationError where two sources are one motion."""
+    seen: set[str] = set()
+    for source in sources:
+        # Of a path, with its dots resolved.
+        meant = source if source.startswith(PREFIX) else os.path.abspath(source)
+        if meant in seen:
+            raise ConfigurationError(f"the motion {source} is named twice: name each once, all clips start alike often")
+        seen.add(meant)
 
 
 def _load(
@@ -117,7 +143,7 @@ def _load(
         ends = [f"'{end.term}' from frame {end.frame}" for end in ends_of(clip, robot, kinematics, poses)]
         certain = f" (episodes end by {', '.join(ends)})" if ends else ""
         raise _refusal(source, f"{wrong.what}{certain}", wrong.options)
-    slow = rate_problem(clip)
+    slow = rate_problem(clip) or body_rate_problem(clip)
     if slow is not None:
         raise _refusal(source, slow.what, slow.options)
     if abs(clip.fps / rate - 1.0) > SAME_RATE:

@@ -1,11 +1,14 @@
 """Whether a clip's rate and velocities belong together."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from application.motion.findings import Finding
-from application.motion.trajectory import rates
+from application.motion.trajectory import continuous, rates
 from domain.motion.clip import MotionClip
+from domain.rotations import angular_velocity
 
 AT_REST = 0.02
 """rad/s and m/s: root mean square below which velocities say nothing about a rate."""
@@ -13,6 +16,10 @@ ALIKE = 0.9
 """Correlation from which two accounts of a velocity show one motion."""
 SAME_SPEED = 1.25
 """Factor up to which two accounts of a speed agree."""
+NOT_ITS_OWN = 0.5
+"""Squared share of a velocity from which what it differs by is no noise."""
+ANOTHERS = 0.1
+"""Squared share up to which it is another joint's or body's."""
 
 
 def rate_problem(clip: MotionClip) -> Finding | None:
@@ -21,6 +28,9 @@ def rate_problem(clip: MotionClip) -> Finding | None:
     if _rms(moved) < AT_REST and _rms(given) < AT_REST:
         return None
     factor, alike = _fit(given, moved)
+    mixed = _exchanged(given, moved, clip.joints)
+    if mixed is not None:
+        return Finding(what=f"joint_vel of {mixed}: its columns are in another order", options="")
     if alike < ALIKE:
         return Finding(
             what=f"joint_vel is not the velocity of joint_pos (correlation {alike:.2f}): its columns may be in another "
@@ -39,17 +49,41 @@ def rate_problem(clip: MotionClip) -> Finding | None:
 
 
 def body_rate_problem(clip: MotionClip) -> Finding | None:
-    """Say where ``body_lin_vel_w`` is not what ``body_pos_w`` does at ``fps``; None where it is, or all are at rest."""
-    moved, given = rates(clip.body_pos.double(), clip.fps), clip.body_lin_vel.double()
-    if _rms(moved) < AT_REST and _rms(given) < AT_REST:
-        return None
-    factor, alike = _fit(given, moved)
-    if alike < ALIKE or not 1.0 / SAME_SPEED < factor < SAME_SPEED:
-        return Finding(
-            what=f"body_lin_vel_w is not the velocity of body_pos_w: {factor:.2f} times it (correlation {alike:.2f})",
-            options="",
-        )
+    """Say where bodies' velocities are not what their poses do at ``fps``; None where they are, or all are at rest."""
+    turned = angular_velocity(continuous(clip.body_quat.double()), 1.0 / clip.fps)
+    for key, of, given, moved in (
+        ("body_lin_vel_w", "body_pos_w", clip.body_lin_vel.double(), rates(clip.body_pos.double(), clip.fps)),
+        ("body_ang_vel_w", "body_quat_w", clip.body_ang_vel.double(), turned),
+    ):
+        if _rms(moved) < AT_REST and _rms(given) < AT_REST:
+            continue
+        factor, alike = _fit(given, moved)
+        mixed = _exchanged(given, moved, clip.bodies)
+        if mixed is not None:
+            return Finding(what=f"{key} of {mixed}: its bodies are in another order", options="")
+        if alike < ALIKE or not 1.0 / SAME_SPEED < factor < SAME_SPEED:
+            return Finding(
+                what=f"{key} is not the velocity of {of}: {factor:.2f} times it (correlation {alike:.2f})", options=""
+            )
     return None
+
+
+def _exchanged(given: Tensor, moved: Tensor, names: Sequence[str]) -> str | None:
+    """Name the first joint or body whose velocity is another one's; None where each has its own.
+
+    Both are (frames, names) or (frames, names, 3). Two that move alike are not told apart: it makes no difference.
+    """
+    given, moved = given.reshape(len(given), len(names), -1), moved.reshape(len(moved), len(names), -1)
+    own, other = given.square().sum(dim=(0, 2)), moved.square().sum(dim=(0, 2))
+    both = torch.einsum("fax,fbx->ab", given, moved)
+    left = (own[:, None] - 2.0 * both + other) / own[:, None].clamp(min=1e-12)
+    least, whose = left.min(dim=1)
+    moves = own > AT_REST**2 * given[:, 0].numel()
+    wrong = moves & (left.diagonal() > NOT_ITS_OWN) & (least < ANOTHERS)
+    if not bool(wrong.any()):
+        return None
+    first = int(wrong.int().argmax())
+    return f"'{names[first]}' is the velocity of '{names[int(whose[first])]}'"
 
 
 def _fit(given: Tensor, moved: Tensor) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from application.motion.ports import MotionArrays
 from domain.errors import DataError
-from domain.motion.clip import MotionClip
+from domain.motion.clip import UNIT_NORM_ERROR, MotionClip
 from domain.physics import EntityIndex
 from domain.rotations import quat_angle
 
@@ -69,6 +69,7 @@ def read_motion(file: MotionArrays, robot: EntityIndex) -> ReadMotion:
         _check_finite(file, key)
         arrays[key] = value
     quats = _w_first(file, arrays["body_quat_w"])
+    _check_norm(file, quats, body_names)
     if free:
         _check_root(file, arrays["body_pos_w"][:, 0], quats[:, 0])
     clip = MotionClip(
@@ -101,6 +102,8 @@ def arrays_of(clip: MotionClip) -> tuple[dict[str, Tensor], dict[str, tuple[str,
 def fps_of(file: MotionArrays) -> float:
     """Return the rate of a file. Raises DataError where it has none, or one that is not above 0."""
     value = file.arrays.get("fps")
+    if value is None and holds_no_numbers(file, "fps"):
+        raise DataError(f"{file.source}: fps holds {held(file, 'fps')}, expected one number")
     if value is None:
         raise DataError(f"{file.source}: fps is missing: 'unilab motion convert FILE --fps-in N' gives a rate")
     if value.numel() != 1:
@@ -113,19 +116,40 @@ def fps_of(file: MotionArrays) -> float:
 
 def _check_keys(file: MotionArrays) -> None:
     for key in KEYS:
-        if key in file.others:
-            raise DataError(f"{file.source}: {key} holds {file.others[key]}, expected numbers")
-        if key in file.texts:
-            raise DataError(f"{file.source}: {key} holds text, expected numbers")
+        if holds_no_numbers(file, key):
+            raise DataError(f"{file.source}: {key} holds {held(file, key)}, expected numbers")
         if key not in file.arrays:
-            held = ", ".join(sorted({*file.arrays, *file.texts, *file.others})) or "nothing"
+            found = ", ".join(sorted({*file.arrays, *file.texts, *file.others})) or "nothing"
             raise DataError(
-                f"{file.source}: {key} is missing (it holds {held}): 'unilab motion convert FILE' makes a whole motion "
+                f"{file.source}: {key} is missing (it holds {found}): 'unilab motion convert FILE' makes a whole motion "
                 "file from root and joints"
             )
-    for key in (JOINT_NAMES, BODY_NAMES):
+    check_texts(file)
+
+
+def held(file: MotionArrays, key: str) -> str:
+    """Return what a key holds, in words."""
+    return file.others.get(key, "text" if key in file.texts else "numbers")
+
+
+def holds_no_numbers(file: MotionArrays, key: str) -> bool:
+    """Return whether a key is there and holds something else."""
+    return key in file.others or key in file.texts
+
+
+def check_texts(file: MotionArrays) -> None:
+    """Raise DataError where names or the order of quaternions are there and cannot be read: they are never guessed."""
+    for key in (JOINT_NAMES, BODY_NAMES, QUAT_ORDER):
         if key in file.others or key in file.arrays:
-            raise DataError(f"{file.source}: {key} holds {file.others.get(key, 'numbers')}, expected text")
+            raise DataError(f"{file.source}: {key} holds {held(file, key)}, expected text")
+    for key in (JOINT_NAMES, BODY_NAMES):
+        names = file.texts.get(key, ())
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise DataError(f"{file.source}: {key} has '{twice[0]}' more than once")
+    order = file.texts.get(QUAT_ORDER)
+    if order is not None and order not in (("wxyz",), ("xyzw",)):
+        raise DataError(f"{file.source}: {QUAT_ORDER} is '{', '.join(order)}': expected wxyz or xyzw")
 
 
 def _joints(file: MotionArrays, robot: EntityIndex, notes: list[str]) -> tuple[tuple[str, ...], bool]:
@@ -147,7 +171,6 @@ def _joints(file: MotionArrays, robot: EntityIndex, notes: list[str]) -> tuple[t
     if names and names[0] not in robot.joints and width == len(names) - 1 + FREE_POS:
         # The free joint has a name as well.
         names = names[1:]
-    _check_names(file, JOINT_NAMES, names)
     missing = [name for name in robot.joints if name not in names]
     if missing:
         raise DataError(
@@ -166,7 +189,6 @@ def _bodies(file: MotionArrays, robot: EntityIndex, notes: list[str]) -> tuple[s
     length = value.shape[1] if value.ndim == 3 else -1
     if BODY_NAMES in file.texts:
         names = file.texts[BODY_NAMES]
-        _check_names(file, BODY_NAMES, names)
         if robot.root_body not in names:
             raise DataError(f"{file.source}: body_names lacks '{robot.root_body}', the root of this robot")
         extra = [name for name in names if name not in (WORLD, *robot.bodies)]
@@ -182,12 +204,6 @@ def _bodies(file: MotionArrays, robot: EntityIndex, notes: list[str]) -> tuple[s
         "the bodies of this robot and the world: 'unilab motion convert FILE --root-body INDEX' computes the bodies "
         "anew from the joints and the root, whose place on the body axis you name"
     )
-
-
-def _check_names(file: MotionArrays, key: str, names: tuple[str, ...]) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise DataError(f"{file.source}: {key} has '{twice[0]}' more than once")
 
 
 def _add_names(key: str) -> str:
@@ -216,12 +232,19 @@ def _check_finite(file: MotionArrays, key: str) -> None:
 
 
 def _w_first(file: MotionArrays, quats: Tensor) -> Tensor:
-    order = file.texts.get(QUAT_ORDER, ("wxyz",))
-    if order == ("wxyz",):
-        return quats
-    if order == ("xyzw",):
-        return quats[..., [3, 0, 1, 2]]
-    raise DataError(f"{file.source}: {QUAT_ORDER} is {', '.join(order)}: expected wxyz or xyzw")
+    return quats[..., [3, 0, 1, 2]] if file.texts.get(QUAT_ORDER) == ("xyzw",) else quats
+
+
+def _check_norm(file: MotionArrays, quats: Tensor, bodies: list[str]) -> None:
+    norm = torch.linalg.vector_norm(quats, dim=-1)
+    off = (norm - 1.0).abs() > UNIT_NORM_ERROR
+    if bool(off.any()):
+        frame = int(off.any(dim=1).int().argmax())
+        body = int(off[frame].int().argmax())
+        raise DataError(
+            f"{file.source}: body_quat_w has norm {float(norm[frame, body]):.3f} at frame {frame} ('{bodies[body]}'), "
+            "expected 1: 'unilab motion convert FILE' computes it anew from root and joints"
+        )
 
 
 def _check_root(file: MotionArrays, pos: Tensor, quat: Tensor) -> None:

@@ -12,6 +12,8 @@ from domain.physics import EntityIndex, ModelIndex
 from domain.rotations import angular_velocity, quat_slerp
 
 ROBOT = "robot"
+MOST_FRAMES = 1_000_000
+"""Of a clip that is made; more is a slip in a rate."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -92,13 +94,13 @@ def continuous(quats: Tensor) -> Tensor:
 def resample(path: Trajectory, fps: float) -> Trajectory:
     """Return the trajectory at another rate over the same time: positions linear, the root's rotation spherical.
 
-    Frames that fall on old ones are theirs; the last one is the last that lies inside.
+    Frames that fall on old ones are theirs; the last one is the last that lies inside. Raises DataError for too many.
     """
     if path.fps == fps:
         return path
     last = len(path.joint_pos) - 1
     # A duration that is a whole number of new frames must not lose its last one to rounding.
-    frames = int(last / path.fps * fps + 1e-6) + 1
+    frames = whole_frames(last / path.fps, fps)
     at = torch.arange(frames, dtype=torch.float64) * (path.fps / fps)
     before = at.floor().clamp(0, max(last - 1, 0)).long()
     after = (before + 1).clamp(max=last)
@@ -110,3 +112,12 @@ def resample(path: Trajectory, fps: float) -> Trajectory:
         root_quat=quat_slerp(quats[before], quats[after], share),
         joint_pos=torch.lerp(path.joint_pos[before], path.joint_pos[after], share[:, None]),
     )
+
+
+def whole_frames(seconds: float, fps: float) -> int:
+    """Return how many frames lie in a time, both ends counted. Raises DataError for more than any clip has."""
+    if not seconds * fps < MOST_FRAMES:
+        raise DataError(
+            f"{seconds:g} s at {fps:g} fps are {seconds * fps:.3g} frames, more than {MOST_FRAMES}: check both rates"
+        )
+    return int(seconds * fps + 1e-6) + 1
