@@ -29,6 +29,8 @@ class Evaluation:
     """Weight times value of each reward term, without dt, mean over steps."""
     terminations: Mapping[str, float]
     """Share of episodes in which each termination term fired at the end."""
+    metrics: Mapping[str, float]
+    """Mean over episodes of each metric, e.g. ``motion/error_body_pos``; of those whose row did not break."""
     invalid: float
     """Share of episodes that ended because the row broke."""
     qpos: Tensor | None
@@ -80,6 +82,7 @@ class _Tally:
         self._returns = torch.zeros(n, self._most, dtype=torch.float64, device=device)
         self._rewards = torch.zeros(len(env.rewards.names), dtype=torch.float64, device=device)
         self._fired = torch.zeros(len(env.terminations.names), dtype=torch.float64, device=device)
+        self._metrics = torch.zeros(len(env.metric_names), dtype=torch.float64, device=device)
         self._steps = torch.zeros((), dtype=torch.int64, device=device)
         self._invalid = torch.zeros((), dtype=torch.int64, device=device)
 
@@ -100,6 +103,8 @@ class _Tally:
         self._rewards += torch.where(rows, self._env.rewards.weighted, 0.0).double().sum(dim=0)
         self._fired += (self._env.terminations.fired & ended.unsqueeze(1)).sum(dim=0)
         self._invalid += (ended & ~valid).sum()
+        whole = (ended & valid).unsqueeze(1)
+        self._metrics += torch.where(whole, self._env.episode_metrics, 0.0).double().sum(dim=0)
         self._return += reward
         slot = self._played.clamp(max=self._most - 1).unsqueeze(1)
         stored = torch.where(ended.unsqueeze(1), self._return.unsqueeze(1), self._returns.gather(1, slot))
@@ -116,6 +121,8 @@ class _Tally:
         dt = env.cfg.step_dt if env.cfg.scale_rewards_by_dt else 1.0
         steps = int(self._steps)
         rewards, fired = (self._rewards / steps).tolist(), (self._fired / self._episodes).tolist()
+        invalid = int(self._invalid)
+        metrics = (self._metrics / max(1, self._episodes - invalid)).tolist()
         return Evaluation(
             episodes=self._episodes,
             mean_return=mean,
@@ -125,7 +132,8 @@ class _Tally:
             mean_length=steps / self._episodes,
             rewards=dict(zip(env.rewards.names, rewards, strict=True)),
             terminations=dict(zip(env.terminations.names, fired, strict=True)),
-            invalid=int(self._invalid) / self._episodes,
+            metrics=dict(zip(env.metric_names, metrics, strict=True)),
+            invalid=invalid / self._episodes,
             qpos=qpos,
         )
 

@@ -88,8 +88,10 @@ class ManagerBasedRlEnv(Stateful):
         self._rng.freeze()
 
         device, n = backend.device, backend.num_envs
-        metric_names = (*self.commands.metrics(), *self.metrics.names)
-        self._episodes = EpisodeLog(self.rewards.names, self.terminations.names, metric_names, device)
+        self.metric_names = (*self.commands.metrics(), *self.metrics.names)
+        self.episode_metrics = self.keep_rows("episode_metrics", n, len(self.metric_names), device=device)
+        """Of each row's last finished episode, (num_envs, metrics)."""
+        self._episodes = EpisodeLog(self.rewards.names, self.terminations.names, self.metric_names, device)
         reward_sources = tuple(f"reward/{name}" for name in self.rewards.names)
         group_sources = tuple(f"observation/{name}" for name in self.observations.widths)
         metric_sources = tuple(f"metric/{name}" for name in self.metrics.names)
@@ -358,6 +360,8 @@ class ManagerBasedRlEnv(Stateful):
         sums = self.rewards.episode_sums
         scale = self.view.step_dt if self.cfg.scale_rewards_by_dt else 1.0
         command_metrics = [value.unsqueeze(1) for value in self.commands.metrics().values()]
+        metrics = torch.cat([*command_metrics, self.metrics.episode_values()], dim=1)
+        put(self.episode_metrics, rows.unsqueeze(1), metrics)
         self._episodes.add(
             FinishedEpisodes(
                 mask=rows,
@@ -365,7 +369,7 @@ class ManagerBasedRlEnv(Stateful):
                 reward_sums=sums / scale,
                 returns=sums.sum(dim=1),
                 fired=self.terminations.fired,
-                metrics=torch.cat([*command_metrics, self.metrics.episode_values()], dim=1),
+                metrics=metrics,
             )
         )
 

@@ -2,6 +2,7 @@
 
 import functools
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -22,7 +23,7 @@ def must_record(owner: Stateful, device: torch.device) -> Iterator[None]:
         ConfigurationError: Names the term.
     """
     before = torch.cuda.get_sync_debug_mode()
-    torch.cuda.set_sync_debug_mode("error")
+    _set_sync_debug_mode("error")
     try:
         yield
     except torch.OutOfMemoryError:
@@ -36,7 +37,14 @@ def must_record(owner: Stateful, device: torch.device) -> Iterator[None]:
             f"{path} cannot be a part of a recorded step ({reason}): keep it on the device, or run with --no-graph"
         ) from error
     finally:
-        torch.cuda.set_sync_debug_mode(before)
+        _set_sync_debug_mode(before)
+
+
+def _set_sync_debug_mode(mode: int | str) -> None:
+    with warnings.catch_warnings():
+        # Torch says that the mode may overlook operations; recording then fails on those.
+        warnings.simplefilter("ignore", UserWarning)
+        torch.cuda.set_sync_debug_mode(mode)
 
 
 def culprit(error: BaseException, owner: Stateful) -> str | None:

@@ -11,6 +11,7 @@ from application.tasks.registry import TASKS
 from domain.env import ManagerBasedRlEnv
 from domain.env_cfg import EnvCfg
 from domain.errors import ConfigurationError
+from domain.managers.metrics import MetricsTermCfg
 from domain.managers.reward import RewardTermCfg
 from domain.managers.termination import TerminationTermCfg
 from domain.view import EnvView
@@ -43,6 +44,7 @@ def make_env(*, stagger: bool = False, scaled: bool = True) -> ManagerBasedRlEnv
         scale_rewards_by_dt=scaled,
         rewards={"alive": RewardTermCfg(func=alive, weight=2.0), "age": RewardTermCfg(func=age, weight=-1.0)},
         terminations={"early": TerminationTermCfg(func=early), "late": TerminationTermCfg(func=late, time_out=True)},
+        metrics={"oldest": MetricsTermCfg(func=age, reduce="max")},
     )
     return ManagerBasedRlEnv(cfg, MujocoBackend(task.make_scene(), 2), seed=1)
 
@@ -96,6 +98,12 @@ def test_terminations_are_shares_of_episodes(env: ManagerBasedRlEnv) -> None:
 
     assert evaluation.terminations == {"early": 1.0, "late": 0.0}
     assert evaluation.invalid == 0.0
+
+
+def test_metrics_are_means_over_the_counted_episodes(env: ManagerBasedRlEnv) -> None:
+    # Env 0 plays on while env 1 ends its second episode; what it ends then does not count.
+    assert evaluate(env, zero_policy(1), episodes=4).metrics == {"oldest": pytest.approx((2 + 2 + 5 + 5) / 4)}
+    assert evaluate(env, zero_policy(1), episodes=3).metrics == {"oldest": pytest.approx((2 + 2 + 5) / 3)}
 
 
 def test_the_first_episode_of_env_0_is_recorded_from_its_reset(env: ManagerBasedRlEnv) -> None:

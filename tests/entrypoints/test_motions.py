@@ -50,6 +50,7 @@ def saved_motions(home: Path) -> Sequence[str]:
 def test_a_bad_motion_ends_training_before_a_file_is_written(
     home: Path, capsys: pytest.CaptureFixture[str], motion: str, message: str, dry: tuple[str, ...]
 ) -> None:
+    """FR-14."""
     save(home / "slow.npz", unnamed(builtin("squat", 30.0)))
 
     assert train("--motion", motion, *dry) == 2
@@ -105,6 +106,7 @@ def test_the_collectors_environment_has_the_clips_of_the_plan(home: Path) -> Non
 
 
 def test_an_off_policy_run_is_refused_in_planning_as_well(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """FR-17."""
     broken = unnamed(builtin("squat"))
     broken["joint_vel"][7, 3] = np.nan
     save(home / "nan.npz", broken)

@@ -18,6 +18,7 @@ from domain.physics import EntityIndex
 from domain.rotations import quat_angle
 
 IDENTITY_ERROR = 1e-6
+ALL_IDENTITY = "; every body_quat_w is the identity, so the quaternion order is undecidable"
 UNITS = {100.0: "centimetres", 1000.0: "millimetres", 39.3701: "inches", 0.01: "hectometres"}
 SAME_UNIT = 0.05
 """How far a scale may be from a unit's, relative."""
@@ -162,5 +163,5 @@ def _first_off(found: Agreement, clip: MotionClip, robot: EntityIndex) -> str:
     if distance > SAME_POSITION and float(nearest.min()) < SAME_POSITION:
         text += f", and just where '{other}' belongs: the bodies are in another order than this robot's"
     if identity_only(clip):
-        text += "; every body_quat_w is the identity, so the quaternion order is undecidable"
+        text += ALL_IDENTITY
     return text

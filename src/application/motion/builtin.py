@@ -15,7 +15,7 @@ from torch import Tensor
 
 from application.motion.ports import Kinematics
 from application.motion.stance import Stance, StanceSolver
-from application.motion.trajectory import clip_of, robot_of, whole_frames
+from application.motion.trajectory import check_length, clip_of, robot_of
 from domain.errors import ConfigurationError, DataError, unknown_name
 from domain.motion.clip import MotionClip
 from domain.physics import ModelIndex
@@ -140,7 +140,8 @@ def make_clip(name: str, index: ModelIndex, kinematics: Kinematics, fps: float =
         raise ConfigurationError(
             f"{PREFIX}{name} is made for the Unitree G1, and this robot has no {sorted(missing)[0]}: name a motion file"
         )
-    frames = whole_frames(plan.seconds, fps)
+    check_length(plan.seconds, fps)
+    frames = round(plan.seconds * fps) + 1
     at = torch.arange(frames, dtype=torch.float64) / fps
     wanted = _stance(plan, at, index, kinematics)
     path = StanceSolver(robot, kinematics, FEET, LEGS).solve(wanted, fps)

@@ -1,12 +1,11 @@
 """Loads the reference motions of a run and refuses those from which nothing could be learnt."""
 
 import difflib
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from application.motion.agreement import compare, diagnose, undecidable_order
+from application.motion.agreement import ALL_IDENTITY, compare, diagnose, identity_only, undecidable_order
 from application.motion.builtin import PLANS, PREFIX, RATE, builtin_name, make_clip
 from application.motion.findings import convert_command
 from application.motion.ports import Kinematics, MotionFiles
@@ -115,11 +114,18 @@ def _check_each_once(sources: Sequence[str]) -> None:
     """Raise ConfigurationError where two sources are one motion."""
     seen: set[str] = set()
     for source in sources:
-        # Of a path, with its dots resolved.
-        meant = source if source.startswith(PREFIX) else os.path.abspath(source)
+        meant = source if source.startswith(PREFIX) else str(_resolved(Path(source)))
         if meant in seen:
-            raise ConfigurationError(f"the motion {source} is named twice: name each once, all clips start alike often")
+            raise ConfigurationError(f"the motion {source} is named twice: name each once")
         seen.add(meant)
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):
+        # A link that leads nowhere; reading it will say so.
+        return path
 
 
 def _load(
@@ -145,15 +151,16 @@ def _load(
         raise _refusal(source, f"{wrong.what}{certain}", wrong.options)
     slow = rate_problem(clip) or body_rate_problem(clip)
     if slow is not None:
-        raise _refusal(source, slow.what, slow.options)
+        doubt = ALL_IDENTITY if identity_only(clip) else ""
+        raise _refusal(source, f"{slow.what}{doubt}", slow.options)
     if abs(clip.fps / rate - 1.0) > SAME_RATE:
         what = f"its rate is {clip.fps:g} fps and control runs at {rate:g} Hz, one frame a step"
         raise _refusal(source, what, f"--fps {rate:g}")
     far = height_problem(clip, found.poses.clearance)
     if far is not None:
         raise _refusal(source, far.what, far.options)
-    doubt = undecidable_order(clip, robot, kinematics, MOST_FRAMES)
-    for note in (*read.notes, *(() if doubt is None else (doubt,))):
+    undecided = undecidable_order(clip, robot, kinematics, MOST_FRAMES)
+    for note in (*read.notes, *(() if undecided is None else (undecided,))):
         tell(f"{source}: {note}")
     return clip
 

@@ -89,7 +89,7 @@ def _exchanged(given: Tensor, moved: Tensor, names: Sequence[str]) -> str | None
 def _fit(given: Tensor, moved: Tensor) -> tuple[float, float]:
     """Return the factor that makes ``moved`` most like ``given``, and their correlation."""
     both, own, other = (given * moved).sum(), moved.square().sum(), given.square().sum()
-    return float(both / own), float(both / torch.sqrt(own * other).clamp(min=1e-12))
+    return float(both / own.clamp(min=1e-12)), float(both / torch.sqrt(own * other).clamp(min=1e-12))
 
 
 def _rms(value: Tensor) -> float:

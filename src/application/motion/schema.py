@@ -119,9 +119,9 @@ def _check_keys(file: MotionArrays) -> None:
         if holds_no_numbers(file, key):
             raise DataError(f"{file.source}: {key} holds {held(file, key)}, expected numbers")
         if key not in file.arrays:
-            found = ", ".join(sorted({*file.arrays, *file.texts, *file.others})) or "nothing"
+            keys = ", ".join(sorted({*file.arrays, *file.texts, *file.others})) or "nothing"
             raise DataError(
-                f"{file.source}: {key} is missing (it holds {found}): 'unilab motion convert FILE' makes a whole motion "
+                f"{file.source}: {key} is missing (it holds {keys}): 'unilab motion convert FILE' makes a whole motion "
                 "file from root and joints"
             )
     check_texts(file)

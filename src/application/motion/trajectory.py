@@ -100,7 +100,8 @@ def resample(path: Trajectory, fps: float) -> Trajectory:
         return path
     last = len(path.joint_pos) - 1
     # A duration that is a whole number of new frames must not lose its last one to rounding.
-    frames = whole_frames(last / path.fps, fps)
+    check_length(last / path.fps, fps)
+    frames = int(last / path.fps * fps + 1e-6) + 1
     at = torch.arange(frames, dtype=torch.float64) * (path.fps / fps)
     before = at.floor().clamp(0, max(last - 1, 0)).long()
     after = (before + 1).clamp(max=last)
@@ -114,10 +115,9 @@ def resample(path: Trajectory, fps: float) -> Trajectory:
     )
 
 
-def whole_frames(seconds: float, fps: float) -> int:
-    """Return how many frames lie in a time, both ends counted. Raises DataError for more than any clip has."""
+def check_length(seconds: float, fps: float) -> None:
+    """Raise DataError for a clip of more frames than any is worth."""
     if not seconds * fps < MOST_FRAMES:
         raise DataError(
             f"{seconds:g} s at {fps:g} fps are {seconds * fps:.3g} frames, more than {MOST_FRAMES}: check both rates"
         )
-    return int(seconds * fps + 1e-6) + 1

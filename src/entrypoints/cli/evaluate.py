@@ -83,6 +83,8 @@ def _print(report: "EvalReport") -> None:
         row(f"reward/{term}", lambda e, term=term: f"{e.rewards[term]:.4f}")  # type: ignore[misc]
     for term in first.terminations:
         row(f"termination/{term}", lambda e, term=term: f"{e.terminations[term]:.2f}")  # type: ignore[misc]
+    for name in first.metrics:
+        row(f"metric/{name}", lambda e, name=name: f"{e.metrics[name]:.4f}")  # type: ignore[misc]
     row("invalid episodes", lambda e: f"{e.invalid:.2f}")
     typer.echo(f"task {report.task} on {report.sim}, {first.episodes} episodes, {report.checkpoint}")
     typer.echo(table(rows, headers=["", *names]))
@@ -121,6 +123,7 @@ def _plain(report: "EvalReport") -> dict[str, object]:
             "mean_length": found.mean_length,
             "rewards": dict(found.rewards),
             "terminations": dict(found.terminations),
+            "metrics": dict(found.metrics),
             "invalid": found.invalid,
         }
         for name, found in every.items()

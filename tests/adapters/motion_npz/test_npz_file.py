@@ -41,6 +41,7 @@ class Trap:
 
 
 def test_an_object_array_is_named_and_not_unpickled(tmp_path: Path) -> None:
+    """FR-17."""
     path, mark = tmp_path / "clip.npz", tmp_path / "mark"
     np.savez(path, allow_pickle=True, joint_pos=np.array([Trap(mark)], dtype=object), fps=np.array([50]))
 
@@ -51,6 +52,7 @@ def test_an_object_array_is_named_and_not_unpickled(tmp_path: Path) -> None:
 
 
 def test_a_pickle_under_the_name_of_an_npz_is_refused_and_not_unpickled(tmp_path: Path) -> None:
+    """FR-17."""
     path, mark = tmp_path / "clip.npz", tmp_path / "mark"
     path.write_bytes(pickle.dumps(Trap(mark)))
 

@@ -84,6 +84,7 @@ def assert_equal_states(one: Mapping[str, object], other: Mapping[str, object]) 
 
 
 def test_only_a_time_out_without_failure_gets_the_value_of_its_final_observation() -> None:
+    """FR-19: the state before the step is worth 2, the one after it 5."""
     settings = TINY.model_copy(update={"rollout_steps": 3, "gamma": 0.9, "critic_hidden": (1,)})
     learner = learner_for(settings, critic=1)
     make_critic_read_its_input(learner)

@@ -40,6 +40,7 @@ def test_a_good_clip_fits_and_needs_nothing(clip: MotionClip) -> None:
 
 
 def test_two_bodies_in_each_others_place_are_named() -> None:
+    """FR-01."""
     clip = builtin("step")
     left, right = (clip.bodies.index(f"{side}_ankle_roll_link") for side in ("left", "right"))
     order = list(range(len(clip.bodies)))
@@ -56,6 +57,7 @@ def test_two_bodies_in_each_others_place_are_named() -> None:
 
 
 def test_a_body_that_is_off_by_more_than_5_mm_is_named_with_its_frame_and_by_less_is_not() -> None:
+    """FR-01."""
     clip = builtin("sway")
     wrist = clip.bodies.index("left_wrist_yaw_link")
     moved = clip.body_pos.clone()
@@ -87,6 +89,7 @@ def test_a_body_that_is_turned_is_named() -> None:
 
 @pytest.mark.parametrize("clip", [builtin("squat"), turning()])
 def test_rotations_with_w_last_are_told(clip: MotionClip) -> None:
+    """FR-15."""
     found = diagnosis(dataclasses.replace(clip, body_quat=clip.body_quat[..., [1, 2, 3, 0]]))
 
     assert found is not None
@@ -125,6 +128,7 @@ def only_root(quat: tuple[float, float, float, float]) -> MotionClip:
 
 
 def test_the_order_cannot_be_told_from_a_root_alone_and_is_not_guessed() -> None:
+    """FR-15."""
     lean = (math.cos(0.2), math.sin(0.2), 0.0, 0.0)
 
     doubt = undecidable_order(only_root(lean), ROBOT, g1_kinematics(), 100)
@@ -135,6 +139,7 @@ def test_the_order_cannot_be_told_from_a_root_alone_and_is_not_guessed() -> None
 
 @pytest.mark.parametrize("quat", [(1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0), (-1.0, 0.0, 0.0, 0.0)])
 def test_the_order_cannot_be_told_from_identities_and_is_not_guessed(quat: tuple[float, float, float, float]) -> None:
+    """FR-15."""
     clip = only_root(quat)
 
     assert identity_only(clip)
@@ -144,6 +149,7 @@ def test_the_order_cannot_be_told_from_identities_and_is_not_guessed(quat: tuple
 
 
 def test_identities_that_are_no_rotations_of_the_bodies_are_refused_and_called_undecidable() -> None:
+    """FR-15."""
     clip = builtin("sway")
     flat = dataclasses.replace(clip, body_quat=torch.tensor([1.0, 0.0, 0.0, 0.0]).expand_as(clip.body_quat).clone())
 

@@ -39,6 +39,7 @@ def test_every_body_has_its_largest_error_and_its_frame() -> None:
 
 @pytest.mark.parametrize(("factor", "option"), [(100.0, "--scale 0.01"), (1000.0, "--scale 0.001")])
 def test_another_unit_is_the_first_finding_and_the_ends_follow(factor: float, option: str) -> None:
+    """FR-11."""
     clip = builtin("squat")
 
     found = report(dataclasses.replace(clip, body_pos=clip.body_pos * factor))
@@ -50,6 +51,7 @@ def test_another_unit_is_the_first_finding_and_the_ends_follow(factor: float, op
 
 
 def test_half_a_metre_too_high_is_mended_by_its_height() -> None:
+    """FR-11."""
     clip = builtin("squat")
     moved = clip.body_pos.clone()
     moved[..., 2] += 0.5
@@ -74,6 +76,7 @@ def test_a_little_off_the_floor_ends_nothing_and_is_told(height: float, option: 
 
 
 def test_a_rate_field_that_is_doubled_and_one_that_only_differs() -> None:
+    """FR-11."""
     assert options(dataclasses.replace(builtin("squat"), fps=100.0)) == ["--fps-in 50"]
     assert options(builtin("squat", 30.0)) == ["--fps 50"]
     assert report(builtin("squat", 30.0), rate=30.0).findings == ()

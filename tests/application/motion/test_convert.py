@@ -113,6 +113,7 @@ def test_every_fault_is_mended_by_its_option_and_the_check_is_content(case: str)
     ],
 )
 def test_what_an_option_has_to_mend_is_refused_without_it(case: str, message: str) -> None:
+    """FR-13, FR-15."""
     with pytest.raises(DataError, match=message):
         convert(CASES[case][0])
 

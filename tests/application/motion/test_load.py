@@ -3,6 +3,7 @@
 import dataclasses
 from pathlib import Path
 
+import mujoco
 import numpy as np
 import pytest
 import torch
@@ -39,6 +40,15 @@ TOOLS = MotionTools(files=LocalMotionFiles(), kinematics=kinematics)
 def load(*sources: str, step_dt: float = STEP_DT) -> tuple[list[MotionClip], list[str]]:
     told: list[str] = []
     return load_clips(sources, g1_scene(), step_dt=step_dt, tools=TOOLS, tell=told.append), told
+
+
+def depths() -> list[int]:
+    """Return how many bodies stand between each of the robot's and its root, in MuJoCo's order."""
+    model = mujoco.MjModel.from_xml_string(g1_scene().mjcf)
+    depth = {0: -1}
+    for body in range(1, model.nbody):
+        depth[body] = depth[int(model.body_parentid[body])] + 1
+    return [depth[model.body(name).id] for name in g1_robot().bodies]
 
 
 def refused(folder: Path, arrays: Arrays) -> str:
@@ -91,15 +101,18 @@ def test_another_rate_than_control_is_refused_with_the_command_that_resamples(tm
 
 
 def test_a_rate_field_that_is_doubled_is_refused_with_the_real_rate(tmp_path: Path) -> None:
+    """FR-11."""
     doubled = {**unnamed(builtin("squat", 25.0)), "fps": np.array([50])}
 
     text = refused(tmp_path, doubled)
 
     assert text.startswith("fps says 50 and the velocities say 25")
+    assert "the clip is over (motion_clip_end) at frame 170 after 3.40 s instead of 6.80 s" in text
     assert "--fps-in 25 --out NEW.npz'" in text
 
 
 def test_ankles_in_each_others_place_are_refused_by_name(tmp_path: Path) -> None:
+    """FR-01."""
     arrays = unnamed(SQUAT)
     left, right = (1 + SQUAT.bodies.index(f"{side}_ankle_roll_link") for side in ("left", "right"))
     for key in ("body_pos_w", "body_quat_w"):
@@ -110,7 +123,63 @@ def test_ankles_in_each_others_place_are_refused_by_name(tmp_path: Path) -> None
     assert text.startswith("body 'left_ankle_roll_link' is 0.237 m from where forward kinematics of joint_pos puts it")
 
 
+def test_bodies_in_breadth_first_order_are_refused_by_name(tmp_path: Path) -> None:
+    """FR-01: as converters of engines write them that walk the tree level by level."""
+    depth = depths()
+    order = [0, *(1 + place for place in sorted(range(30), key=lambda place: depth[place]))]
+    arrays = {key: value[:, order] if key.startswith("body_") else value for key, value in unnamed(SQUAT).items()}
+    assert order[:4] == [0, 1, 2, 8]
+
+    text = refused(tmp_path, arrays)
+
+    # The second place is the right hip's there, and the third one below the left hip in MuJoCo.
+    assert text.startswith("body 'left_hip_roll_link' is 0.")
+    assert "just where 'right_hip_pitch_link' belongs: the bodies are in another order than this robot's" in text
+
+
+def test_joints_in_breadth_first_order_are_refused_by_the_first_body_that_they_move(tmp_path: Path) -> None:
+    """FR-01."""
+    depth = depths()
+    order = sorted(range(29), key=lambda place: depth[1 + place])
+    arrays = unnamed(SQUAT)
+    for key in ("joint_pos", "joint_vel"):
+        arrays[key] = arrays[key][:, order]
+
+    text = refused(tmp_path, arrays)
+
+    assert text.startswith("body 'left_hip_roll_link' is ")
+    assert "forward kinematics of joint_pos puts it at frame 0" in text
+
+
+@pytest.mark.parametrize(
+    ("key", "names", "one", "other"),
+    [
+        ("joint_vel", SQUAT.joints, "left_shoulder_pitch_joint", "left_elbow_joint"),
+        ("body_lin_vel_w", ("world", *SQUAT.bodies), "pelvis", "left_wrist_yaw_link"),
+        ("body_ang_vel_w", ("world", *SQUAT.bodies), "pelvis", "left_wrist_yaw_link"),
+    ],
+)
+def test_velocities_in_each_others_place_are_refused_by_name(
+    tmp_path: Path, key: str, names: tuple[str, ...], one: str, other: str
+) -> None:
+    """FR-01."""
+    arrays, places = unnamed(SQUAT), [names.index(one), names.index(other)]
+    arrays[key][:, places] = arrays[key][:, places[::-1]]
+
+    text = refused(tmp_path, arrays)
+
+    assert text.startswith(f"{key} of '{one}' is the velocity of '{other}'")
+    assert "unilab motion convert " in text
+
+
+def test_velocities_of_bodies_that_were_left_out_are_refused(tmp_path: Path) -> None:
+    text = refused(tmp_path, {**unnamed(SQUAT), "body_lin_vel_w": np.zeros((341, 31, 3))})
+
+    assert text.startswith("body_lin_vel_w is not the velocity of body_pos_w: 0.00 times it")
+
+
 def test_w_last_is_refused_and_said(tmp_path: Path) -> None:
+    """FR-15."""
     text = refused(tmp_path, {**unnamed(SQUAT), "body_quat_w": unnamed(SQUAT)["body_quat_w"][..., [1, 2, 3, 0]]})
 
     assert text.startswith("body_quat_w is x y z w, expected w x y z")
@@ -118,6 +187,7 @@ def test_w_last_is_refused_and_said(tmp_path: Path) -> None:
 
 
 def test_centimetres_are_refused_with_the_terminations_that_they_bring(tmp_path: Path) -> None:
+    """FR-11."""
     text = refused(tmp_path, {**unnamed(SQUAT), "body_pos_w": unnamed(SQUAT)["body_pos_w"] * 100.0})
 
     assert text.startswith("positions are in centimetres")
@@ -126,6 +196,7 @@ def test_centimetres_are_refused_with_the_terminations_that_they_bring(tmp_path:
 
 
 def test_a_robot_half_a_metre_in_the_air_is_refused_with_termination_and_frame(tmp_path: Path) -> None:
+    """FR-11."""
     arrays = unnamed(SQUAT)
     arrays["body_pos_w"] = arrays["body_pos_w"] + np.array([0.0, 0.0, 0.5], dtype=np.float32)
 
@@ -136,8 +207,10 @@ def test_a_robot_half_a_metre_in_the_air_is_refused_with_termination_and_frame(t
 
 
 def test_a_root_alone_that_never_turns_is_loaded_and_called_undecidable(tmp_path: Path) -> None:
+    """FR-15."""
     flat = dataclasses.replace(SQUAT, body_quat=torch.tensor([1.0, 0.0, 0.0, 0.0]).expand_as(SQUAT.body_quat).clone())
-    arrays = with_free_joint(flat)
+    still = dataclasses.replace(flat, body_ang_vel=torch.zeros_like(flat.body_ang_vel))
+    arrays = with_free_joint(still)
     for key in [key for key in arrays if key.startswith("body_")]:
         arrays[key] = arrays[key][:, :1] if key != "body_names" else arrays[key][:1]
 
@@ -145,6 +218,53 @@ def test_a_root_alone_that_never_turns_is_loaded_and_called_undecidable(tmp_path
 
     assert clips[0].bodies == ("pelvis",)
     assert any("quaternion order is undecidable" in line for line in told)
+
+
+def test_a_root_that_never_turns_though_its_speed_says_so_is_refused_and_called_undecidable(tmp_path: Path) -> None:
+    """FR-15."""
+    flat = dataclasses.replace(SQUAT, body_quat=torch.tensor([1.0, 0.0, 0.0, 0.0]).expand_as(SQUAT.body_quat).clone())
+    arrays = {key: value[:, :1] if value.ndim == 3 else value for key, value in with_free_joint(flat).items()}
+
+    text = refused(tmp_path, {**arrays, "body_names": arrays["body_names"][:1]})
+
+    assert text.startswith("body_ang_vel_w is not the velocity of body_quat_w")
+    assert "every body_quat_w is the identity, so the quaternion order is undecidable" in text
+
+
+def test_a_motion_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.npz", unnamed(SQUAT))
+    (tmp_path / "link.npz").symlink_to(path)
+
+    for sources in (
+        (path, "builtin:squat", path),
+        (path, str(tmp_path / "x" / ".." / "a.npz")),
+        (path, str(tmp_path / "link.npz")),
+        ("builtin:squat", "builtin:squat"),
+    ):
+        with pytest.raises(ConfigurationError, match=r"^the motion .* is named twice: name each once$"):
+            load(*sources)
+
+
+def test_the_second_of_two_clips_of_unlike_rates_is_refused_by_name(tmp_path: Path) -> None:
+    one, two = save(tmp_path / "a.npz", unnamed(SQUAT)), save(tmp_path / "b.npz", unnamed(builtin("sway", 30.0)))
+
+    with pytest.raises(DataError, match=r"b\.npz: its rate is 30 fps and control runs at 50 Hz"):
+        load(one, two)
+
+
+@pytest.mark.parametrize("name", ["x" * 5000 + ".npz", "loop.npz"])
+def test_a_name_that_no_file_can_have_is_one_error(tmp_path: Path, name: str) -> None:
+    (tmp_path / "loop.npz").symlink_to(tmp_path / "loop.npz")
+
+    with pytest.raises(DataError, match=r"^motion file .*(does not exist|cannot be read)"):
+        load(str(tmp_path / name))
+
+
+def test_the_home_of_nobody_is_refused() -> None:
+    with pytest.raises(
+        DataError, match=r"motion file ~nobody-here-7/a\.npz does not exist: there is no such home folder"
+    ):
+        absolute_sources(["~nobody-here-7/a.npz"])
 
 
 @pytest.mark.parametrize(
@@ -158,6 +278,7 @@ def test_a_root_alone_that_never_turns_is_loaded_and_called_undecidable(tmp_path
     ],
 )
 def test_a_motion_that_is_not_there_is_never_another_one(source: str, message: str) -> None:
+    """FR-14."""
     with pytest.raises(DataError, match=message):
         load(source)
 

@@ -59,6 +59,7 @@ def test_a_file_with_names_may_have_any_order() -> None:
 
 @pytest.mark.parametrize("named_root", [False, True])
 def test_a_free_joint_before_the_joints_is_taken_off(named_root: bool) -> None:
+    """FR-13: where the file's names say that it is one."""
     arrays = with_free_joint(clip())
     if named_root:
         arrays["joint_names"] = np.array(("floating_base_joint", *clip().joints))
@@ -96,13 +97,14 @@ def test_some_of_the_bodies_are_enough_where_the_root_is_there() -> None:
 
 
 def test_a_file_may_say_that_its_rotations_are_w_last() -> None:
+    """FR-15."""
     arrays = unnamed(clip())
     arrays["body_quat_w"] = arrays["body_quat_w"][..., [1, 2, 3, 0]]
     arrays["quat_order"] = np.array(["xyzw"])
 
     assert_same(read_motion(opened(arrays), ROBOT).clip, clip())
     arrays["quat_order"] = np.array(["zyx"])
-    with pytest.raises(DataError, match="quat_order is zyx: expected wxyz or xyzw"):
+    with pytest.raises(DataError, match="quat_order is 'zyx': expected wxyz or xyzw"):
         read_motion(opened(arrays), ROBOT)
 
 
@@ -161,6 +163,7 @@ def changed(key: str, value: npt.NDArray[Any]) -> Arrays:
     ],
 )
 def test_another_shape_or_key_is_named_with_what_mends_it(arrays: Arrays, message: str) -> None:
+    """FR-13."""
     with pytest.raises(DataError, match=r"^dance\.npz: .*" + message):
         read_motion(opened(arrays, "dance.npz"), ROBOT)
 
@@ -177,6 +180,7 @@ def test_another_shape_or_key_is_named_with_what_mends_it(arrays: Arrays, messag
 def test_a_value_that_is_not_finite_is_named_by_key_and_frame(
     key: str, place: tuple[int, ...], value: float, message: str
 ) -> None:
+    """FR-17."""
     arrays = unnamed(clip())
     arrays[key] = arrays[key].copy()
     arrays[key][place] = value
@@ -186,6 +190,7 @@ def test_a_value_that_is_not_finite_is_named_by_key_and_frame(
 
 
 def test_objects_text_and_names_that_are_none_are_refused() -> None:
+    """FR-17."""
     whole = opened(unnamed(clip()))
     rest = {key: value for key, value in whole.arrays.items() if key != "joint_pos"}
     objects = MotionArrays(source="x.npz", arrays=rest, texts={}, others={"joint_pos": "Python objects"})

@@ -49,6 +49,7 @@ def test_a_motion_that_can_be_followed_ends_nothing(name: str) -> None:
 
 
 def test_a_root_half_a_metre_too_high_ends_by_the_height_of_the_anchor_when_the_robot_has_fallen() -> None:
+    """FR-11."""
     clip = raised(builtin("squat"), 0.5)
 
     found = ends(clip)
@@ -79,6 +80,7 @@ def test_a_robot_inside_the_floor_is_pushed_out_at_once() -> None:
 
 
 def test_centimetres_end_everything_at_the_first_frame() -> None:
+    """FR-11."""
     clip = builtin("squat")
 
     found = ends(dataclasses.replace(clip, body_pos=clip.body_pos * 100.0))

@@ -166,6 +166,7 @@ def test_a_final_observation_is_the_true_successor() -> None:
 
 @BOTH
 def test_resetting_one_row_leaves_the_others_clocks_alone(resident: bool) -> None:
+    """FR-08."""
     env = motion_env([make_clip(60)], 4, sampling="start", resident=resident)
     command = command_of(env)
 
@@ -243,6 +244,7 @@ def test_a_time_out_is_no_failure() -> None:
 
 
 def test_failures_are_counted_once_and_outlive_resets() -> None:
+    """FR-05, FR-08."""
     env = learning_env(rate=0.25, terminations={"fall": ends(fails_at, row=1, step=1)})
     step(env)
     learnt = failures(env)
@@ -256,6 +258,7 @@ def test_failures_are_counted_once_and_outlive_resets() -> None:
 
 
 def test_an_evaluation_learns_nothing() -> None:
+    """FR-05."""
     env = learning_env(collect_statistics=False, terminations={"fall": ends(fails_at, row=1, step=3)})
 
     step(env, 5)

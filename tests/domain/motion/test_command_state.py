@@ -25,6 +25,7 @@ def tracking_env(seed: int = 0, num_envs: int = 4) -> ManagerBasedRlEnv:
 
 
 def test_targets_are_right_straight_after_a_reset() -> None:
+    """FR-09."""
     env = tracking_env()
     command = command_of(env)
     after_reset = (command.relative_pos.clone(), command.relative_quat.clone())
@@ -41,6 +42,7 @@ def test_targets_are_right_straight_after_a_reset() -> None:
 
 
 def test_not_every_row_ends_in_the_first_step() -> None:
+    """FR-09."""
     far = {"command": "motion", "limit": 0.1}
     off = {
         "anchor": TerminationTermCfg(func=anchor_height_off, params=far),
@@ -54,6 +56,7 @@ def test_not_every_row_ends_in_the_first_step() -> None:
 
 
 def test_targets_are_right_straight_after_a_partial_reset() -> None:
+    """FR-09."""
     env = tracking_env()
     step(env, 4)
 

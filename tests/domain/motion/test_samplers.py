@@ -177,6 +177,7 @@ def test_a_kernel_of_no_size_is_refused() -> None:
 
 
 def test_two_unlike_clips_gather_their_starts_where_the_longer_one_fails() -> None:
+    """FR-05: all clips have their own bins, also where these are smoothed."""
     sampler = adaptive(10, 1000, kernel_size=3)
     # floor(10 / 50) + 1 and floor(1000 / 50) + 1.
     assert sampler.bins == 1 + 21

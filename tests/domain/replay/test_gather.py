@@ -170,6 +170,7 @@ def test_rows_of_two_environments_do_not_mix() -> None:
 
 @pytest.mark.parametrize("n_step", [1, 3])
 def test_only_a_terminated_row_does_not_bootstrap(n_step: int) -> None:
+    """FR-19."""
     ends = [(False, False), (False, True), (True, False), (True, True)]
 
     got = Ring(4).write([Step(0.0, *end) for end in ends]).sample(n_step, stride=4, gamma=1.0)
@@ -179,6 +180,7 @@ def test_only_a_terminated_row_does_not_bootstrap(n_step: int) -> None:
 
 @pytest.mark.parametrize("n_step", [1, 3])
 def test_the_successor_of_a_truncated_row_is_the_stored_observation_before_the_reset(n_step: int) -> None:
+    """FR-19."""
     ring = Ring(4).write([Step(1.0, truncated=True), Step(2.0)])
     SHARED.columns(ring.rows[1]).obs.fill_(-77.0)
 

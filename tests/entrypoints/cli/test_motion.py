@@ -66,6 +66,7 @@ def test_inspect_notes_what_has_no_names(home: Path, capsys: pytest.CaptureFixtu
 def test_findings_end_with_code_1_and_their_commands_mend_the_file(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """FR-11."""
     arrays = unnamed(builtin("squat"))
     arrays["body_pos_w"] = arrays["body_pos_w"] + np.array([0.0, 0.0, 0.5], dtype=np.float32)
     save(home / "high.npz", arrays)
