@@ -8,6 +8,7 @@ benchmark can ask for. The trace of every run is checked.
 """
 
 import argparse
+import dataclasses
 import json
 import os
 import platform
@@ -87,10 +88,8 @@ def run(algo: str, options: argparse.Namespace) -> dict[str, object]:
         settings: dict[str, object] = {"train.iterations": options.iterations}
         if options.num_envs:
             settings["train.num_envs"] = options.num_envs
-        job = plan_training(
-            container,
-            TrainOptions(task=options.task, algo=algo, settings=settings, overrides=options.set, quiet=True),
-        )
+        given = TrainOptions(task=options.task, algo=algo, sim=options.sim, settings=settings, overrides=options.set)
+        job = plan_training(container, dataclasses.replace(given, quiet=True))
         reports = Reports(started=lambda run, facts: None, warn=lambda line: print(line, file=sys.stderr))
         folder_of_run, summary = run_training(container, job, stop=StopFlag(), reports=reports)
         if folder_of_run is None:
@@ -105,6 +104,7 @@ def run(algo: str, options: argparse.Namespace) -> dict[str, object]:
         "benchmark": "train_throughput",
         "task": options.task,
         "algo": algo,
+        "sim": options.sim,
         "mode": "sequential" if options.in_sequence else "overlapped",
         "num_envs": job.plan.config.task.train.num_envs,
         "iterations": summary.iteration,
@@ -136,6 +136,7 @@ def main(arguments: Sequence[str]) -> None:
     """Run each case in a process of its own, so that memory and compiled kernels are its own too."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--task", default=TASK)
+    parser.add_argument("--sim", default="mujoco")
     parser.add_argument("--algo", nargs="+", default=["sac", "td3", "flashsac"])
     parser.add_argument("--num-envs", type=int, default=0, help="0 takes the task's own")
     parser.add_argument("--iterations", type=int, default=300)
@@ -149,8 +150,15 @@ def main(arguments: Sequence[str]) -> None:
         return
     for algo in options.algo:
         for extra in ([], ["--in-sequence"]) if options.sequential else ([],):
-            case = ["--here", "--algo", algo, "--task", options.task, "--iterations", str(options.iterations)]
-            case += ["--num-envs", str(options.num_envs), *extra, *(["--set", *options.set] if options.set else [])]
+            case = ["--here", "--algo", algo, "--task", options.task, "--sim", options.sim]
+            case += [
+                "--iterations",
+                str(options.iterations),
+                "--num-envs",
+                str(options.num_envs),
+                *extra,
+                *(["--set", *options.set] if options.set else []),
+            ]
             subprocess.run([sys.executable, __file__, *case], check=True)
 
 

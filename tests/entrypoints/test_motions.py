@@ -38,6 +38,31 @@ def saved_motions(home: Path) -> Sequence[str]:
     return motions
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("g1_walk", "--motion", "builtin:squat"), "names builtin:squat, and task 'g1_walk' follows no motion: leave"),
+        (("go2_flat", "--motion", "nowhere.npz"), "nowhere.npz, and task 'go2_flat' follows no motion: leave --motion"),
+        (("cartpole_balance", "--motion", "builtin:squat"), "task 'cartpole_balance' follows no motion"),
+        (("g1_walk", "--algo", "flashsac", "--motion", "builtin:squat"), "task 'g1_walk' follows no motion"),
+        (("g1_motion", "--set", "scene.motions=[]"), "is empty, and task 'g1_motion' follows a motion: give --motion"),
+        (("g1_motion", "--motion", "builtin:squat", "--motion", "builtin:squat"), "builtin:squat is named twice"),
+        (("g1_motion", "--motion", "a.npz", "--motion", "./b/../a.npz"), "a.npz is named twice: name each once"),
+        (("g1_motion", "--motion", "~nobody-here-7/a.npz"), "there is no such home folder"),
+    ],
+)
+def test_motions_that_a_run_cannot_mean_end_it_before_a_file_is_written(
+    home: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
+) -> None:
+    """FR-14: neither passed over nor replaced by another one."""
+    code = main(["train", *arguments, "--iterations", "1", "--logger", "none", "--quiet"])
+
+    out, err = capsys.readouterr()
+    assert message in err
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert list(home.iterdir()) == []
+
+
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])
 @pytest.mark.parametrize(
     ("motion", "message"),

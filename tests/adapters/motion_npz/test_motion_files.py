@@ -67,6 +67,11 @@ def test_another_kind_of_target_is_refused(tmp_path: Path, name: str, message: s
         LocalMotionFiles().check_target(tmp_path / name, force=True)
 
 
+def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot be written to .*: File name too long"):
+        LocalMotionFiles().check_target(tmp_path / ("x" * 5000 + ".npz"), force=False)
+
+
 def test_a_place_below_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 

@@ -72,6 +72,33 @@ def test_a_missing_file_a_folder_and_an_empty_file_are_told_apart(tmp_path: Path
         read_npz(tmp_path / "empty.npz")
 
 
+def test_what_the_disk_refuses_to_look_up_is_one_error(tmp_path: Path) -> None:
+    loop = tmp_path / "loop.npz"
+    loop.symlink_to(loop)
+
+    with pytest.raises(DataError, match=r"cannot be read: File name too long$"):
+        read_npz(tmp_path / ("x" * 5000 + ".npz"))
+    with pytest.raises(DataError, match="does not exist"):
+        read_npz(loop)
+
+
+def test_text_that_would_move_a_terminal_is_not_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "clip.npz"
+    names = {"joint_names": np.array(["a", "\x1b[31m"]), "body_names": np.array([b"x\ny"]), "note": np.array(["ключ"])}
+    np.savez(path, **names)
+    with zipfile.ZipFile(path, "a") as file:
+        file.writestr("two\nlines", "hello")
+
+    found = read_npz(path)
+
+    assert found.texts == {"note": ("ключ",)}
+    assert found.others == {
+        "joint_names": "text with control characters",
+        "body_names": "text with control characters",
+        "'two\\nlines'": "no array",
+    }
+
+
 def test_a_single_array_is_no_motion_file(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.zeros(3))
 

@@ -2,8 +2,10 @@
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
 
@@ -208,6 +210,32 @@ def test_values_that_are_not_finite_are_named_where_they_matter() -> None:
 def test_an_option_that_cannot_work_is_named(options: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         dataclasses.replace(ConvertOptions(), **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("quat_order", np.array(["zyx"]), "quat_order is 'zyx': expected wxyz or xyzw"),
+        ("quat_order", np.array([], dtype=np.str_), "quat_order is '': expected wxyz or xyzw"),
+        ("quat_order", np.array([1]), "quat_order holds numbers, expected text"),
+        ("joint_names", np.array(["a"] * 29), "joint_names has 'a' more than once"),
+        ("joint_names", np.array([f"j{i}" for i in range(29)]), "joint_names lacks 'left_hip_pitch_joint' and 28 more"),
+        ("joint_names", np.zeros(29), "joint_names holds numbers, expected text"),
+        ("body_names", np.array(["world", "pelvis"]), "body_names has 2 names for 31 bodies: give --root-body INDEX"),
+        ("joint_pos", unnamed(SQUAT)["joint_pos"].astype(np.str_), "joint_pos holds text, expected numbers"),
+        ("fps", np.array(["50"]), "fps holds text, expected one number"),
+    ],
+)
+def test_what_is_there_and_cannot_be_read_is_not_guessed(key: str, value: npt.NDArray[Any], message: str) -> None:
+    """FR-13, FR-15."""
+    with pytest.raises(DataError, match=message):
+        convert({**unnamed(SQUAT), key: value})
+
+
+@pytest.mark.parametrize("options", [{"fps_in": 1e-300}, {"fps_in": 0.001}, {"fps": 1e9}])
+def test_a_rate_out_of_all_measure_is_refused_and_not_tried(options: dict[str, object]) -> None:
+    with pytest.raises(DataError, match=r"frames, more than 1000000: check both rates"):
+        convert(unnamed(SQUAT), **options)
 
 
 @pytest.mark.parametrize("place", [-1, 31])

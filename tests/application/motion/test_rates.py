@@ -72,7 +72,7 @@ def test_two_joints_whose_velocities_change_places_are_named_though_all_others_f
     ("motion", "array", "one", "other", "key"),
     [
         ("step", "body_lin_vel", "left_ankle_roll_link", "right_ankle_roll_link", "body_lin_vel_w"),
-        ("squat", "body_ang_vel", "pelvis", "left_wrist_yaw_link", "body_ang_vel_w"),
+        ("squat", "body_ang_vel", "pelvis", "left_elbow_link", "body_ang_vel_w"),
     ],
 )
 def test_two_bodies_whose_velocities_change_places_are_named(

@@ -118,6 +118,10 @@ def test_a_rate_may_be_written_in_several_ways(value: npt.NDArray[Any]) -> None:
     [
         (np.array([0]), r"fps is 0: .*--fps-in N"),
         (np.array([np.nan]), r"fps is nan"),
+        (np.array([-50.0]), r"fps is -50"),
+        (np.array([np.inf]), r"fps is inf"),
+        (np.array([]), r"fps has shape \(0,\), expected one number"),
+        (np.array(["50"]), r"fps holds text, expected one number"),
         (np.array([50, 50]), r"fps has shape \(2,\), expected one number"),
     ],
 )
@@ -198,14 +202,83 @@ def test_objects_text_and_names_that_are_none_are_refused() -> None:
     numbered = MotionArrays(
         source="x.npz", arrays={**whole.arrays, "joint_names": torch.zeros(29)}, texts={}, others={}
     )
+    unread = MotionArrays(source="x.npz", arrays=whole.arrays, texts={}, others={"quat_order": "Python objects"})
 
     for file, message in (
         (objects, "joint_pos holds Python objects, expected numbers"),
         (words, "joint_pos holds text, expected numbers"),
         (numbered, "joint_names holds numbers, expected text"),
+        (unread, "quat_order holds Python objects, expected text"),
     ):
         with pytest.raises(DataError, match=message):
             read_motion(file, ROBOT)
+
+
+@pytest.mark.parametrize(
+    ("place", "factor", "message"),
+    [
+        ((5, 3), 0.0, r"body_quat_w has norm 0\.000 at frame 5 \('left_hip_roll_link'\), expected 1: .*convert FILE'"),
+        ((slice(None), slice(None)), 0.0, r"body_quat_w has norm 0\.000 at frame 0 \('pelvis'\)"),
+        ((340, 1), 1.02, r"body_quat_w has norm 1\.020 at frame 340 \('pelvis'\)"),
+    ],
+)
+def test_a_quaternion_that_is_no_rotation_is_named_by_key_frame_and_body(
+    place: tuple[Any, ...], factor: float, message: str
+) -> None:
+    """FR-17."""
+    arrays = unnamed(clip())
+    arrays["body_quat_w"][place] *= factor
+
+    with pytest.raises(DataError, match=r"^dance\.npz: " + message):
+        read_motion(opened(arrays, "dance.npz"), ROBOT)
+
+
+@pytest.mark.parametrize(
+    ("key", "names", "message"),
+    [
+        (
+            "joint_names",
+            ["左膝", *builtin("step").joints[1:]],
+            "joint_names lacks left_hip_pitch_joint, expected all 29",
+        ),
+        ("joint_names", [], "joint_names lacks left_hip_pitch_joint, .* and more"),
+        ("body_names", ["world", "pelvis", *["left_knee_link"] * 29], "body_names has 'left_knee_link' more than once"),
+        ("body_names", ["world", "pelvis"], r"body_pos_w has shape \(401, 31, 3\), expected \(401, 2, 3\)"),
+        ("quat_order", [], "quat_order is '': expected wxyz or xyzw"),
+        ("quat_order", ["wxyz", "xyzw"], "quat_order is 'wxyz, xyzw'"),
+    ],
+)
+def test_names_that_do_not_fit_are_refused(key: str, names: list[str], message: str) -> None:
+    """FR-13."""
+    arrays = {**unnamed(clip()), key: np.array(names, dtype=np.str_)}
+
+    with pytest.raises(DataError, match=message):
+        read_motion(opened(arrays), ROBOT)
+
+
+def test_a_body_with_a_name_of_another_script_is_one_that_the_robot_has_not() -> None:
+    arrays = unnamed(clip())
+    names = np.array(("world", *clip().bodies), dtype="U40")
+    names[4] = "тело_💥"
+
+    found = read_motion(opened({**arrays, "body_names": names}), ROBOT)
+
+    assert "the first is 'тело_💥'" in found.notes[1]
+    assert clip().bodies[3] not in found.clip.bodies
+
+
+@pytest.mark.parametrize("frames", [0, 1])
+def test_a_clip_of_no_or_one_frame_is_refused(frames: int) -> None:
+    arrays = {key: value if key == "fps" else value[:frames] for key, value in unnamed(clip()).items()}
+
+    with pytest.raises(DataError, match=rf"^clip\.npz: joint_pos has {frames} frames: a clip needs at least 2"):
+        read_motion(opened(arrays), ROBOT)
+
+
+def test_two_frames_are_a_clip() -> None:
+    arrays = {key: value if key == "fps" else value[:2] for key, value in unnamed(clip()).items()}
+
+    assert read_motion(opened(arrays), ROBOT).clip.frames == 2
 
 
 def test_a_free_joint_that_is_somewhere_else_than_the_root_body_is_refused() -> None:

@@ -151,6 +151,29 @@ def test_the_end_of_a_clip_truncates_and_does_not_fail(algo: str) -> None:
     assert motion_of(env).frame.tolist() == [0, 3]
 
 
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_targets_are_there_straight_after_a_reset_and_the_first_step_ends_few(algo: str) -> None:
+    """FR-09."""
+    env = standing_env(algo, 16, cfg=replace(G1_MOTION.build(algo).env, stagger_episodes=False))
+    env.reset()
+    motion = motion_of(env)
+    pos, quat = motion.relative_pos.clone(), motion.relative_quat.clone()
+
+    # What a step would derive from the same state.
+    motion.advance()
+    assert torch.equal(motion.relative_pos, pos)
+    assert torch.equal(motion.relative_quat, quat)
+    torch.testing.assert_close(torch.linalg.vector_norm(quat, dim=-1), torch.ones(16, 14))
+    heights = motion.body_pos[..., 2]
+    assert torch.equal(pos[..., 2], heights)
+    assert float(heights.min()) > 0.02
+    torch.testing.assert_close(pos[:, motion.bodies.index("torso_link"), :2], motion.robot_anchor_pos[:, :2])
+
+    result = env.step(torch.zeros(16, 29))
+
+    assert int((result.terminated | result.truncated).sum()) <= 2
+
+
 def test_ppo_starts_anew_after_the_last_frame_within_the_episode() -> None:
     env = standing_env("ppo", 2, cfg=exact_start("ppo"))
     env.reset()

@@ -10,8 +10,10 @@ from torch import Tensor
 from domain.env import ManagerBasedRlEnv
 from domain.errors import ConfigurationError, SimulationError
 from domain.managers.termination import TerminationTermCfg
+from domain.motion.command import MotionCommand
 from domain.motion.samplers import AdaptiveSampler
 from domain.motion.terminations import clip_end
+from domain.view import EnvView
 from tests.support.follower import command_of, make_clip, motion_env, step
 from tests.support.small_env import ends, fails_at, mask
 
@@ -31,6 +33,11 @@ def is_there(env: ManagerBasedRlEnv, row: int) -> bool:
     speed = torch.cat((command.body_lin_vel[row, 0], command.joint_vel[row]))
     moving = torch.cat((state.qvel[row, :3], state.qvel[row, 6:]))
     return torch.allclose(state.qpos[row], root, atol=1e-6) and torch.allclose(moving, speed, atol=1e-6)
+
+
+def at_frame_510(env: EnvView) -> Tensor:
+    """Fail at one frame of the table."""
+    return env.command_term("motion", MotionCommand).frame == 510
 
 
 def failures(env: ManagerBasedRlEnv) -> list[float]:
@@ -257,6 +264,17 @@ def test_failures_are_counted_once_and_outlive_resets() -> None:
     assert failures(env) == learnt
 
 
+def test_failures_are_counted_once_a_step_though_rows_are_reset_by_hand() -> None:
+    """FR-08."""
+    env = learning_env(rate=0.5, terminations={"fall": ends(fails_at, row=1, step=4)})
+
+    for _ in range(8):
+        env.reset(mask(1, 0, 0))
+        step(env)
+
+    assert failures(env) == [0.5, 0.0]
+
+
 def test_an_evaluation_learns_nothing() -> None:
     """FR-05."""
     env = learning_env(collect_statistics=False, terminations={"fall": ends(fails_at, row=1, step=3)})
@@ -264,6 +282,37 @@ def test_an_evaluation_learns_nothing() -> None:
     step(env, 5)
 
     assert failures(env) == [0.0, 0.0]
+
+
+def test_failures_in_the_second_of_two_unlike_clips_move_starts_there_and_outlive_resets() -> None:
+    """FR-05: every failure is at frame 500 of the second clip, frame 510 of the table."""
+    env = motion_env(
+        [make_clip(10), make_clip(1000)], 4, sampling="adaptive", rate=0.5, terminations={"fall": ends(at_frame_510)}
+    )
+    command = command_of(env)
+    sampler = command.sampler
+    assert isinstance(sampler, AdaptiveSampler)
+    numbers = torch.rand(10_000, 2, generator=torch.Generator().manual_seed(3))
+
+    for _ in range(20):
+        command.frame.fill_(510)
+        command.clip_end.fill_(1009)
+        assert env.step(torch.zeros(4, 0)).terminated.all()
+        env.reset()
+    chosen = sampler.sample(numbers)
+
+    # One bin for the short clip and floor(1000 / 50) + 1 for the long one; of these number floor(500 * 21 / 1000).
+    counted = torch.zeros(22)
+    counted[1 + 10] = 4.0 * (1.0 - 0.5**20)
+    torch.testing.assert_close(sampler.failures, counted)
+    assert (chosen >= 0).all()
+    assert (chosen < command.table.end_of[chosen]).all()
+    # That bin's starts: frames 10 / 21 to 11 / 21 of 999 of the clip.
+    there = (chosen >= 10 + 475) & (chosen <= 10 + 523)
+    assert there.float().mean() > 0.95
+    learnt = sampler.failures.clone()
+    step(env, 30)
+    assert torch.equal(sampler.failures, learnt)
 
 
 def test_a_row_that_broke_has_not_failed() -> None:

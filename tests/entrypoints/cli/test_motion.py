@@ -1,13 +1,15 @@
 """``unilab motion`` from the command line: what it prints, writes and refuses."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import imageio.v3 as imageio
 import numpy as np
 import pytest
 
+from application.motion.schema import BODY_KEYS
 from entrypoints.cli.main import main
-from tests.support.motion_files import builtin, save, unnamed
+from tests.support.motion_files import Arrays, builtin, save, unnamed
 
 
 @pytest.fixture(autouse=True)
@@ -131,6 +133,11 @@ def test_a_built_in_motion_is_converted_like_a_file(home: Path) -> None:
         (("inspect", "builtin:squat", "--plot", "squat.jpg"), "name a file that ends in .png"),
         (("convert", "builtin:squat", "--out", "squat.csv"), "let its name end in .npz"),
         (("convert", "builtin:squat", "--out", "a.npz", "--fps", "0"), "--fps is 0"),
+        (("convert", "builtin:squat", "--out", "a.npz", "--fps", "nan"), "--fps is nan"),
+        (("make", "squat", "--out", "a.npz", "--fps", "1e9"), "frames, more than 1000000: check both rates"),
+        (("check", ""), "is a folder: name a file"),
+        (("check", "x" * 5000 + ".npz"), "cannot be read: File name too long"),
+        (("make", "squat", "--out", "x" * 5000 + ".npz"), "cannot be written to"),
         (("convert", "text.csv", "--out", "a.npz", "--fps-in", "30"), "has 2 columns without names, expected 36"),
     ],
 )
@@ -145,6 +152,111 @@ def test_bad_input_is_one_line_and_code_2(
     assert message in err
     assert (out, err.count("\n")) == ("", 1)
     assert [entry.name for entry in home.iterdir()] == ["text.csv"]
+
+
+def broken(folder: Path, case: str) -> str:
+    """Put a file with one fault into a folder and return its name."""
+    name, path = f"{case}.npz", folder / f"{case}.npz"
+    if case == "folder":
+        path.mkdir()
+    elif case == "empty":
+        path.touch()
+    elif case in ("cut", "changed"):
+        data = Path(save(path, unnamed(builtin("squat")))).read_bytes()
+        middle = len(data) // 2
+        changed = data[:middle] + bytes([data[middle] ^ 0xFF]) + data[middle + 1 :]
+        path.write_bytes(data[:5000] if case == "cut" else changed)
+    else:
+        save(path, {**unnamed(builtin("squat")), **FAULTS[case]()})
+    return name
+
+
+def one_value(key: str, place: tuple[int, ...], value: float) -> Arrays:
+    array = unnamed(builtin("squat"))[key]
+    array[place] = value
+    return {key: array}
+
+
+FAULTS: dict[str, Callable[[], Arrays]] = {
+    "wide": lambda: {"joint_pos": np.zeros((341, 36))},
+    "bodies": lambda: {key: np.zeros((341, 52, n)) for key, n in BODY_KEYS.items()},
+    "nan": lambda: one_value("joint_vel", (7, 3), np.nan),
+    "inf": lambda: one_value("body_pos_w", (9, 4, 1), np.inf),
+    "objects": lambda: {"joint_pos": np.array([[None]], dtype=object)},
+    "rateless": lambda: {"fps": np.array([0])},
+    "rates": lambda: {"fps": np.array([50, 50])},
+    "short": lambda: {key: value[:1] for key, value in unnamed(builtin("squat")).items()},
+    "twice": lambda: {"joint_names": np.array(["a"] * 29)},
+    "flat": lambda: {"body_quat_w": np.zeros((341, 31, 4))},
+    "escape": lambda: {"body_names": np.array(["\x1b[31m"] * 31)},
+}
+MESSAGES = {
+    "folder": "is a folder: name a file",
+    "empty": "is no NPZ (not a zip file)",
+    "cut": "is no NPZ (not a zip file)",
+    "changed": "is damaged",
+    "wide": "joint_pos has shape (341, 36), expected (frames, 29)",
+    "bodies": "body_pos_w has shape (341, 52, 3), expected (frames, 31, 3)",
+    "nan": "joint_vel has a NaN at frame 7",
+    "inf": "body_pos_w has an inf at frame 9",
+    "objects": "joint_pos holds Python objects, expected numbers",
+    "rateless": "fps is 0: 'unilab motion convert FILE --fps-in N'",
+    "rates": "fps has shape (2,), expected one number",
+    "short": "joint_pos has 1 frames: a clip needs at least 2",
+    "twice": "joint_names has 'a' more than once",
+    "flat": "body_quat_w has norm 0.000 at frame 0 ('pelvis')",
+    "escape": "body_names holds text with control characters, expected text",
+}
+MENDED = {"nan"}
+"""What a conversion does not need."""
+
+
+@pytest.mark.parametrize("case", MESSAGES)
+def test_a_broken_file_is_one_line_and_code_2_whoever_reads_it(
+    home: Path, capsys: pytest.CaptureFixture[str], case: str
+) -> None:
+    """FR-13, FR-17: checked, shown, trained with and converted; nothing is written."""
+    name = broken(home, case)
+    train = ("train", "g1_motion", "--motion", name, "--iterations", "1", "--logger", "none", "--quiet")
+
+    for arguments in (("motion", "check", name), ("motion", "inspect", name, "--plot", "a.png"), train):
+        assert main(list(arguments)) == 2
+        out, err = capsys.readouterr()
+        assert MESSAGES[case] in err
+        assert name in err
+        assert (out, err.count("\n"), "\x1b" in err) == ("", 1, False)
+    if case not in MENDED:
+        assert motion("convert", name, "--out", "new.npz") == 2
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n"), name in err) == ("", 1, True)
+    assert [entry.name for entry in home.iterdir()] == [name]
+
+
+@pytest.mark.parametrize(("case", "option"), [("wide", "--drop-free-joint"), ("bodies", "--root-body")])
+def test_the_converters_option_for_another_projects_form_is_named(
+    home: Path, capsys: pytest.CaptureFixture[str], case: str, option: str
+) -> None:
+    """FR-13."""
+    name = broken(home, case)
+
+    assert (motion("check", name), motion("convert", name, "--out", "new.npz")) == (2, 2)
+
+    assert [option in line for line in capsys.readouterr().err.splitlines()] == [True, True]
+
+
+def test_bodies_in_each_others_place_are_found_and_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """FR-01."""
+    arrays, bodies = unnamed(builtin("squat")), ("world", *builtin("squat").bodies)
+    ankles = [bodies.index(f"{side}_ankle_roll_link") for side in ("left", "right")]
+    for key in ("body_pos_w", "body_quat_w"):
+        arrays[key][:, ankles] = arrays[key][:, ankles[::-1]]
+    save(home / "mixed.npz", arrays)
+
+    assert motion("check", "mixed.npz") == 1
+    assert "found: body 'left_ankle_roll_link' is 0.237 m from where" in capsys.readouterr().out
+    assert main(["train", "g1_motion", "--motion", "mixed.npz", "--iterations", "1", "--quiet"]) == 2
+    assert "body 'left_ankle_roll_link' is 0.237 m from where" in capsys.readouterr().err
+    assert [entry.name for entry in home.iterdir()] == ["mixed.npz"]
 
 
 def test_without_a_command_it_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
