@@ -84,8 +84,7 @@ def test_what_the_disk_refuses_to_look_up_is_one_error(tmp_path: Path) -> None:
 
 def test_text_that_would_move_a_terminal_is_not_taken_over(tmp_path: Path) -> None:
     path = tmp_path / "clip.npz"
-    names = {"joint_names": np.array(["a", "\x1b[31m"]), "body_names": np.array([b"x\ny"]), "note": np.array(["ключ"])}
-    np.savez(path, **names)
+    np.savez(path, joint_names=np.array(["a", "\x1b[31m"]), body_names=np.array([b"x\ny"]), note=np.array(["ключ"]))
     with zipfile.ZipFile(path, "a") as file:
         file.writestr("two\nlines", "hello")
 

@@ -207,7 +207,7 @@ MESSAGES = {
     "flat": "body_quat_w has norm 0.000 at frame 0 ('pelvis')",
     "escape": "body_names holds text with control characters, expected text",
 }
-MENDED = {"nan"}
+MENDED = {"nan", "inf"}
 """What a conversion does not need."""
 
 
