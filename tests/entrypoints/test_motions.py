@@ -45,7 +45,6 @@ def saved_motions(home: Path) -> Sequence[str]:
         (("go2_flat", "--motion", "nowhere.npz"), "nowhere.npz, and task 'go2_flat' follows no motion: leave --motion"),
         (("cartpole_balance", "--motion", "builtin:squat"), "task 'cartpole_balance' follows no motion"),
         (
-            ("g1_walk", "--algo", "flashsac", "--dry-run", "--motion", "builtin:squat"),
             "task 'g1_walk' follows no motion",
         ),
         (("g1_motion", "--set", "scene.motions=[]"), "is empty, and task 'g1_motion' follows a motion: give --motion"),
