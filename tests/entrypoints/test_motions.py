@@ -44,9 +44,6 @@ def saved_motions(home: Path) -> Sequence[str]:
         (("g1_walk", "--motion", "builtin:squat"), "names builtin:squat, and task 'g1_walk' follows no motion: leave"),
         (("go2_flat", "--motion", "nowhere.npz"), "nowhere.npz, and task 'go2_flat' follows no motion: leave --motion"),
         (("cartpole_balance", "--motion", "builtin:squat"), "task 'cartpole_balance' follows no motion"),
-        (
-            "task 'g1_walk' follows no motion",
-        ),
         (("g1_motion", "--set", "scene.motions=[]"), "is empty, and task 'g1_motion' follows a motion: give --motion"),
         (("g1_motion", "--motion", "builtin:squat", "--motion", "builtin:squat"), "builtin:squat is named twice"),
         (("g1_motion", "--motion", "a.npz", "--motion", "./b/../a.npz"), "a.npz is named twice: name each once"),

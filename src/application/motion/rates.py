@@ -69,21 +69,25 @@ def body_rate_problem(clip: MotionClip) -> Finding | None:
 
 
 def _exchanged(given: Tensor, moved: Tensor, names: Sequence[str]) -> str | None:
-    """Name the first joint or body whose velocity is another one's; None where each has its own.
+    """Name the first of some joints or bodies that have each other's velocities; None where there are none.
 
     Both are (frames, names) or (frames, names, 3). Two that move alike are not told apart: it makes no difference.
     """
     given, moved = given.reshape(len(given), len(names), -1), moved.reshape(len(moved), len(names), -1)
     own, other = given.square().sum(dim=(0, 2)), moved.square().sum(dim=(0, 2))
     both = torch.einsum("fax,fbx->ab", given, moved)
-    left = (own[:, None] - 2.0 * both + other) / own[:, None].clamp(min=1e-12)
-    least, whose = left.min(dim=1)
-    moves = own > AT_REST**2 * given[:, 0].numel()
-    wrong = moves & (left.diagonal() > NOT_ITS_OWN) & (least < ANOTHERS)
-    if not bool(wrong.any()):
-        return None
-    first = int(wrong.int().argmax())
-    return f"'{names[first]}' is the velocity of '{names[int(whose[first])]}'"
+    left = (own[:, None] - 2.0 * both + other) / own[:, None].clamp(min=AT_REST**2 * given[:, 0].numel())
+    foreign = left.diagonal() > NOT_ITS_OWN
+    least, whose = torch.where(foreign, left, torch.inf).min(dim=1)
+    follows = torch.where(foreign & (least < ANOTHERS), whose, -1).tolist()
+    for first in range(len(names)):
+        # Only who comes back has changed places: a centre of mass, too, may move as the next body's origin does.
+        place = follows[first]
+        for _ in names:
+            place = follows[place] if place not in (-1, first) else place
+        if place == first:
+            return f"'{names[first]}' is the velocity of '{names[follows[first]]}'"
+    return None
 
 
 def _fit(given: Tensor, moved: Tensor) -> tuple[float, float]:

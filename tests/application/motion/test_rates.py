@@ -52,7 +52,7 @@ def test_velocities_in_another_order_are_told() -> None:
 
     assert found is not None
     assert found.what == (
-        "joint_vel of 'left_shoulder_pitch_joint' is the velocity of 'waist_roll_joint': its columns are in another "
+        "joint_vel of 'waist_roll_joint' is the velocity of 'left_shoulder_pitch_joint': its columns are in another "
         "order"
     )
 
@@ -73,6 +73,7 @@ def test_two_joints_whose_velocities_change_places_are_named_though_all_others_f
     [
         ("step", "body_lin_vel", "left_ankle_roll_link", "right_ankle_roll_link", "body_lin_vel_w"),
         ("squat", "body_ang_vel", "pelvis", "left_elbow_link", "body_ang_vel_w"),
+        ("squat", "body_ang_vel", "pelvis", "left_wrist_yaw_link", "body_ang_vel_w"),
     ],
 )
 def test_two_bodies_whose_velocities_change_places_are_named(
@@ -85,10 +86,28 @@ def test_two_bodies_whose_velocities_change_places_are_named(
     assert found.what == f"{key} of '{one}' is the velocity of '{other}': its bodies are in another order"
 
 
+def test_a_joint_at_rest_and_one_that_moves_are_told() -> None:
+    """FR-01."""
+    found = rate_problem(exchanged(builtin("wave"), "joint_vel", "waist_yaw_joint", "right_elbow_joint"))
+
+    assert found is not None
+    assert found.what.startswith("joint_vel of 'waist_yaw_joint' is the velocity of 'right_elbow_joint'")
+
+
 def test_two_that_move_alike_may_change_places() -> None:
     clip = exchanged(builtin("squat"), "joint_vel", "left_knee_joint", "right_knee_joint")
 
     assert rate_problem(clip) is None
+
+
+def test_bodies_that_move_as_the_next_one_does_have_not_changed_places() -> None:
+    """As where a file has velocities of centres of mass."""
+    clip = builtin("step")
+    hip, thigh, knee = (clip.bodies.index(f"left_{name}_link") for name in ("hip_pitch", "hip_yaw", "knee"))
+    speed = clip.body_lin_vel.clone()
+    speed[:, [hip, thigh]] = speed[:, [thigh, knee]]
+
+    assert body_rate_problem(dataclasses.replace(clip, body_lin_vel=speed)) is None
 
 
 def test_velocities_that_are_nobodys_are_told() -> None:
