@@ -146,9 +146,11 @@ def settings_from_plain(cls: type[_S], value: object, path: str) -> _S:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         keys = [str(part) for part in first["loc"] if isinstance(part, int) or part in cls.model_fields]
-        reason = first["msg"]
+        reason = first["msg"].removeprefix("Value error, ")
         if first["type"] in ("int_type", "float_type") and isinstance(first["input"], str):
             reason = "give a number, without quotes"
+        if not first["loc"]:
+            raise ConfigurationError(f"{path}: {reason}") from error
         raise ConfigurationError(f"{'.'.join([path, *keys])} is {show(first['input'])}: {reason}") from error
 
 

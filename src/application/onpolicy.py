@@ -67,12 +67,13 @@ def _start(
     env: ManagerBasedRlEnv, learner: OnPolicyLearner, plan: TrainPlan, resume_from: Mapping[str, object] | None
 ) -> tuple[Progress, Observations]:
     if resume_from is None:
-        return Progress(), env.reset()
+        # Recording its step has reset it before: asked for by name, or all rows would time out together.
+        return Progress(), env.reset(stagger=True)
     progress = Progress.continued(resume_from, plan)
     learner.load_state_dict(saved_learner(resume_from))
     if not learner.writes_run:
         # One saved state would give every rank the same episodes; the others start fresh ones of their own seed.
-        return progress, env.reset()
+        return progress, env.reset(stagger=True)
     env.load_state_dict(saved_env(resume_from))
     return progress, {group: value.clone() for group, value in env.observations.current.items()}
 

@@ -89,7 +89,7 @@ class ManagerBasedRlEnv(Stateful):
 
         device, n = backend.device, backend.num_envs
         self.metric_names = (*self.commands.metrics(), *self.metrics.names)
-        self.episode_metrics = self.keep_rows("episode_metrics", n, len(self.metric_names), device=device)
+        self.episode_metrics = torch.zeros(n, len(self.metric_names), device=device)
         """Of each row's last finished episode, (num_envs, metrics)."""
         self._episodes = EpisodeLog(self.rewards.names, self.terminations.names, self.metric_names, device)
         reward_sources = tuple(f"reward/{name}" for name in self.rewards.names)

@@ -67,5 +67,7 @@ def _parts(owner: Stateful, prefix: str = "") -> Iterator[tuple[str, object]]:
 
 def _runs(part: object, frame: FrameType) -> bool:
     if isinstance(part, functools.partial):
-        return getattr(part.func, "__code__", None) is frame.f_code
+        # Terms may share a function: its parameters tell which it is.
+        own = all(frame.f_locals.get(name) is value for name, value in part.keywords.items())
+        return own and getattr(part.func, "__code__", None) is frame.f_code
     return part is not None and frame.f_locals.get("self") is part

@@ -1,8 +1,11 @@
 """Composition of reference motions: what a run loads, and how a plan is held to what it can load."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
+from application.config import SCENE
 from application.motion.load import MotionTools, absolute_sources, load_clips
 from application.planning import Plan, Request, Surroundings, make_plan
 from application.robots.scene import SceneModel
@@ -10,6 +13,7 @@ from application.tasks.task import Task
 from domain.errors import ConfigurationError
 from domain.motion.clip import MotionClip
 from domain.motion.command import MotionCommand
+from domain.motion.terminations import anchor_height_off
 from entrypoints.container import Container
 
 MOTIONS = "scene.motions"
@@ -32,7 +36,20 @@ def clips_of(
             none for a task that does.
     """
     _check_followed(task)
-    return load_clips(task.scene.motions, scene, step_dt=task.env.step_dt, tools=motion_tools(container), tell=tell)
+    return load_clips(
+        task.scene.motions,
+        scene,
+        step_dt=task.env.step_dt,
+        tools=motion_tools(container),
+        tell=tell,
+        height_limit=_height_limit(task),
+    )
+
+
+def _height_limit(task: Task) -> float:
+    """Return how far the task lets the anchor be from its height, m; infinite where it does not look."""
+    limits = (t.params["limit"] for t in task.env.terminations.values() if t.func is anchor_height_off)
+    return min(map(float, limits), default=math.inf)
 
 
 def _check_followed(task: Task) -> None:
@@ -58,12 +75,25 @@ def plan_with_motions(
     Raises:
         UnilabError: As ``make_plan`` and ``clips_of``.
     """
-    plan = make_plan(request, around)
+    plan = make_plan(_without_lost_meshes(request, tell), around)
     scene = plan.config.task.scene
-    scene = scene.model_copy(update={"motions": absolute_sources(scene.motions)})
+    places: dict[str, object] = {"motions": absolute_sources(scene.motions)}
+    if scene.mesh_dir is not None:
+        places["mesh_dir"] = str(Path(scene.mesh_dir).expanduser().absolute())
+    scene = scene.model_copy(update=places)
     task = dataclasses.replace(plan.config.task, scene=scene)
     clips_of(container, task, plan.scene, tell)
     return dataclasses.replace(plan, config=dataclasses.replace(plan.config, task=task))
+
+
+def _without_lost_meshes(request: Request, tell: Callable[[str], None]) -> Request:
+    """Return the request without the meshes of an earlier run that are no longer there: they are for pictures alone."""
+    scene = (request.saved or {}).get(SCENE)
+    folder = scene.get("mesh_dir") if isinstance(scene, Mapping) else None
+    if request.saved is None or not isinstance(scene, Mapping) or not folder or Path(str(folder)).is_dir():
+        return request
+    tell(f"the meshes of this run are no longer in {folder}: simple shapes are drawn instead")
+    return dataclasses.replace(request, saved={**request.saved, SCENE: {**scene, "mesh_dir": None}})
 
 
 def motion_settings(motions: Sequence[str] | None) -> dict[str, object]:

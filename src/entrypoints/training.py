@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from application.config import SCENE
 from application.onpolicy import train_on_policy
 from application.planning import AUTO, OFF_POLICY_ALGORITHMS, Plan, Request
 from application.ports import MetricSink, OnPolicyLearner, Payload, Run, RunStore
@@ -31,7 +32,7 @@ from entrypoints.composition import (
     simulator,
 )
 from entrypoints.container import Container, LearnerJob
-from entrypoints.motions import plan_with_motions
+from entrypoints.motions import MOTIONS, plan_with_motions
 
 DEFAULT_ALGO = "ppo"
 DEFAULT_SIM = "mujoco"
@@ -121,16 +122,21 @@ def _plan_resume(container: Container, options: TrainOptions, reference: str) ->
                 f"the checkpoint of run {run.path} is of {name} '{names[name]}', not of '{given}': "
                 "leave that out, or resume another run"
             )
-    fixed = [path for path in options.settings if path != "train.iterations"]
-    if options.run_name is not None or fixed or options.overrides:
-        what = fixed[0] if fixed else "--set" if options.overrides else "--run-name"
-        raise ConfigurationError(f"a resumed run keeps its name and values: leave {what} out (--iterations may grow)")
+    # What this machine has may change: where files lie, and how large buffers are.
+    fixed = [path for path in options.settings if path not in ("train.iterations", MOTIONS)]
+    fixed += ["--set" for override in options.overrides if not override.strip().startswith(f"{SCENE}.")]
+    if options.run_name is not None or fixed:
+        what = fixed[0] if fixed else "--run-name"
+        raise ConfigurationError(
+            f"a resumed run keeps its name and values: leave {what} out (--iterations may grow, {SCENE}.* may change)"
+        )
     request = Request(
         task=names["task"],
         algo=names["algo"],
         sim=names["sim"],
         device=names["device"] if options.device is None else options.device,
         settings=options.settings,
+        overrides=options.overrides,
         saved=saved,
         learns=True,
         here=not options.dry_run,

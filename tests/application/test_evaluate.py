@@ -1,4 +1,4 @@
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -23,6 +23,10 @@ def alive(env: EnvView) -> Tensor:
     return torch.ones(env.num_envs)
 
 
+def breaks_env_1_in_its_fourth_step(env: EnvView) -> Tensor:
+    return torch.where((env.step_count == 4) & torch.tensor([False, True]), torch.nan, 1.0)
+
+
 def age(env: EnvView) -> Tensor:
     return env.episode_length.float()
 
@@ -36,7 +40,9 @@ def late(env: EnvView) -> Tensor:
     return env.episode_length >= 99
 
 
-def make_env(*, stagger: bool = False, scaled: bool = True) -> ManagerBasedRlEnv:
+def make_env(
+    *, stagger: bool = False, scaled: bool = True, alive: Callable[[EnvView], Tensor] = alive
+) -> ManagerBasedRlEnv:
     task = TASKS["cartpole_balance"].build("ppo")
     cfg: EnvCfg = replace(
         task.env,
@@ -104,6 +110,16 @@ def test_metrics_are_means_over_the_counted_episodes(env: ManagerBasedRlEnv) -> 
     # Env 0 plays on while env 1 ends its second episode; what it ends then does not count.
     assert evaluate(env, zero_policy(1), episodes=4).metrics == {"oldest": pytest.approx((2 + 2 + 5 + 5) / 4)}
     assert evaluate(env, zero_policy(1), episodes=3).metrics == {"oldest": pytest.approx((2 + 2 + 5) / 3)}
+
+
+def test_metrics_leave_broken_episodes_out() -> None:
+    env = make_env(alive=breaks_env_1_in_its_fourth_step)
+
+    found = evaluate(env, zero_policy(1), episodes=4)
+
+    # Env 0 ends after 2 and 2 steps, env 1 breaks after 4 and ends its next episode after 5.
+    assert found.invalid == 0.25
+    assert found.metrics == {"oldest": pytest.approx((2 + 2 + 5) / 3)}
 
 
 def test_the_first_episode_of_env_0_is_recorded_from_its_reset(env: ManagerBasedRlEnv) -> None:

@@ -275,6 +275,24 @@ def test_a_broken_row_is_counted_and_named(env: ManagerBasedRlEnv, out: Outputs)
     assert out.warnings == ["physics broke 3 env steps since the last report, last in env 2 at step 17"]
 
 
+def test_training_starts_at_random_ages_although_recording_has_reset_the_environment_before(
+    env: ManagerBasedRlEnv, out: Outputs
+) -> None:
+    with env.kept_state():
+        pass
+
+    ages: list[list[int]] = []
+
+    class Looks(CountingLearner):
+        def act(self, observations: Observations) -> Tensor:
+            ages.append(env.view.episode_length.tolist())
+            return super().act(observations)
+
+    run(env, Looks(), out, iterations=1)
+
+    assert len(set(ages[0])) == 4
+
+
 class TooSmallBuffers(MujocoBackend):
     """An engine that has lost contacts."""
 

@@ -99,7 +99,7 @@ def test_a_state_of_another_configuration_is_refused_before_anything_changes() -
     env, other = full_env(), make_env(6)
     before = env.state_dict()
 
-    with pytest.raises(DataError, match="it belongs to another configuration"):
+    with pytest.raises(DataError, match="it belongs to another configuration or version"):
         env.load_state_dict(other.state_dict())
     with pytest.raises(DataError, match="expected"):
         env.load_state_dict(full_env(5).state_dict())

@@ -25,6 +25,12 @@ def breaks(env: EnvView) -> Tensor:
     return torch.zeros(env.num_envs)
 
 
+def picky(env: EnvView, *, word: str) -> Tensor:
+    if int(env.step_count) > 0 and word == "second":
+        raise ValueError(word)
+    return torch.zeros(env.num_envs)
+
+
 class Breaks:
     def __init__(self, env: EnvView) -> None:
         self._env = env
@@ -53,6 +59,19 @@ def test_the_term_in_whose_code_an_error_arose_is_named(table: str, path: str) -
         env.step(torch.zeros(2, 1))
 
     assert culprit(caught.value, env) == path
+    env.close()
+
+
+def test_of_terms_that_share_a_function_the_right_one_is_named() -> None:
+    cfg = TASKS[NAME].build("ppo").env
+    both = {name: RewardTermCfg(func=picky, weight=1.0, params={"word": name}) for name in ("first", "second")}
+    env = make_env(NAME, 2, cfg=replace(cfg, rewards=both))
+    env.reset()
+
+    with pytest.raises(ValueError, match="second") as caught:
+        env.step(torch.zeros(2, 1))
+
+    assert culprit(caught.value, env) == "rewards.second"
     env.close()
 
 

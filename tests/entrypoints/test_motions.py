@@ -1,5 +1,6 @@
 """Reference motions of a run: refused before anything is written, kept so that they are found from anywhere."""
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from entrypoints.collector_main import env_builder
 from entrypoints.composition import make_container
 from entrypoints.motions import motion_settings
 from entrypoints.training import TrainOptions, plan_training
+from tests.application.robots.stl_files import write_stl
 from tests.support.motion_files import builtin, save, unnamed
 
 SMALL = ("--num-envs", "2", "--set", "ppo.rollout_steps=4", "--set", "ppo.epochs=1", "--set", "ppo.mini_batches=1")
@@ -144,3 +146,43 @@ def test_an_off_policy_run_is_refused_in_planning_as_well(home: Path, capsys: py
 def test_no_option_sets_nothing() -> None:
     assert motion_settings(None) == {}
     assert motion_settings(["builtin:squat"]) == {"scene.motions": ["builtin:squat"]}
+
+
+@pytest.mark.parametrize(("algo", "limit"), [("ppo", "0.25"), ("flashsac", "0.5")])
+def test_a_clip_in_the_air_is_refused_by_the_limits_of_the_task(
+    home: Path, capsys: pytest.CaptureFixture[str], algo: str, limit: str
+) -> None:
+    """FR-11: 0.3 m may end PPO's episodes, whose limit is 0.25 m, and not those whose limit is 0.5 m."""
+
+    def raised(height: float) -> str:
+        arrays = unnamed(builtin("squat"))
+        arrays["body_pos_w"] = arrays["body_pos_w"] + np.array([0.0, 0.0, height], dtype=np.float32)
+        return str(save(home / f"raised_{height}.npz", arrays))
+
+    def planned(path: str) -> int:
+        return main(["train", "g1_motion", "--algo", algo, "--motion", path, "--dry-run"])
+
+    assert planned(raised(0.3)) == (2 if algo == "ppo" else 0)
+    assert planned(raised(0.6)) == 2
+    assert f"termination 'anchor_pos' (off by {limit} m) ends every episode" in capsys.readouterr().err
+
+
+def test_meshes_are_found_from_any_folder_and_a_run_outlives_them(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meshes = home / "meshes"
+    meshes.mkdir()
+    write_stl(meshes / "pelvis.STL")
+    assert train("--set", "scene.mesh_dir=meshes") == 0
+    (config,) = home.glob("runs/*/*/*/config.yaml")
+    assert yaml.safe_load(config.read_text())["scene"]["mesh_dir"] == str(meshes)
+    elsewhere = home / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+
+    assert main(["eval", str(config.parent), "--episodes", "1"]) == 0
+    shutil.rmtree(meshes)
+    capsys.readouterr()
+
+    assert main(["eval", str(config.parent), "--episodes", "1"]) == 0
+    assert f"the meshes of this run are no longer in {meshes}" in capsys.readouterr().err

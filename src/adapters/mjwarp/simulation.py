@@ -36,6 +36,12 @@ _FRAME_SENSORS = frozenset(
     )
 )
 _CONTACT = int(_SENSOR.mjSENS_CONTACT)
+_OBJECT = mujoco.mjtObj
+_MOUNTS = frozenset(
+    int(kind)
+    for kind in (_OBJECT.mjOBJ_UNKNOWN, _OBJECT.mjOBJ_BODY, _OBJECT.mjOBJ_XBODY, _OBJECT.mjOBJ_GEOM, _OBJECT.mjOBJ_SITE)
+)
+"""What moves with the frames of bodies; a camera, for one, may follow a centre of mass."""
 
 
 class Simulation:
@@ -55,7 +61,8 @@ class Simulation:
         """The last stage of the forward pass that a sensor reads."""
         types = {int(kind) for kind in model.sensor_type}
         # A contact sensor that gives forces is of a later stage.
-        self._of_frames = self._stage <= _VELOCITY and types <= {*_FRAME_SENSORS, _CONTACT}
+        mounts = {int(kind) for kind in (*model.sensor_objtype, *model.sensor_reftype)}
+        self._of_frames = self._stage <= _VELOCITY and types <= {*_FRAME_SENSORS, _CONTACT} and mounts <= _MOUNTS
         """Whether sensors read no more than frames, their velocities, and which geoms touch."""
         self._touches = _CONTACT in types
         self._sensors = tensor_of(self.data.sensordata)

@@ -1,6 +1,7 @@
 """Loads the reference motions of a run and refuses those from which nothing could be learnt."""
 
 import difflib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +17,11 @@ from application.motion.trajectory import robot_of, trajectory_of
 from application.robots.scene import SceneModel
 from domain.errors import ConfigurationError, DataError
 from domain.motion.clip import MotionClip
+from domain.motion.command import FPS_TOLERANCE
 from domain.physics import ModelIndex
 
 MOST_FRAMES = 1000
 """Frames of a clip that are compared before training; 'unilab motion check' looks at all."""
-SAME_RATE = 1e-3
-"""Relative."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +33,14 @@ class MotionTools:
     """Of the robot in a scene."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Needs:
+    """What a task asks of its clips."""
+
+    step_dt: float
+    height_limit: float
+
+
 def load_clips(
     sources: Sequence[str],
     scene: SceneModel,
@@ -40,6 +48,7 @@ def load_clips(
     step_dt: float,
     tools: MotionTools,
     tell: Callable[[str], None] = lambda line: None,
+    height_limit: float = math.inf,
 ) -> list[MotionClip]:
     """Return the clips of ``sources``, with the joints of the scene's robot in its order.
 
@@ -49,6 +58,7 @@ def load_clips(
         step_dt: Time between two control steps, s: a clip has one frame for each.
         tools: Files and kinematics.
         tell: Told what is worth knowing of a clip and no error.
+        height_limit: How far the task lets the robot's anchor be from its height, m.
 
     Raises:
         DataError: A file is missing, damaged or of another form; its bodies are not where its joints put them; it has
@@ -60,7 +70,8 @@ def load_clips(
         return []
     _check_each_once(sources)
     kinematics = tools.kinematics(scene)
-    return [_load(source, scene.index, kinematics, step_dt, tools, tell) for source in sources]
+    needs = _Needs(step_dt=step_dt, height_limit=height_limit)
+    return [_load(source, scene.index, kinematics, needs, tools, tell) for source in sources]
 
 
 def read_source(
@@ -132,12 +143,12 @@ def _load(
     source: str,
     index: ModelIndex,
     kinematics: Kinematics,
-    step_dt: float,
+    needs: _Needs,
     tools: MotionTools,
     tell: Callable[[str], None],
 ) -> MotionClip:
-    rate = 1.0 / step_dt
-    nearest = round(rate) if abs(rate - round(rate)) < SAME_RATE * rate else rate
+    rate = 1.0 / needs.step_dt
+    nearest = round(rate) if abs(rate - round(rate)) < FPS_TOLERANCE * rate else rate
     read = read_source(source, index, kinematics, tools.files, float(nearest))
     clip, robot = read.clip, robot_of(index)
     if builtin_name(source) is not None:
@@ -153,10 +164,10 @@ def _load(
     if slow is not None:
         doubt = ALL_IDENTITY if identity_only(clip) else ""
         raise _refusal(source, f"{slow.what}{doubt}", slow.options)
-    if abs(clip.fps / rate - 1.0) > SAME_RATE:
+    if abs(clip.fps / rate - 1.0) > FPS_TOLERANCE:
         what = f"its rate is {clip.fps:g} fps and control runs at {rate:g} Hz, one frame a step"
         raise _refusal(source, what, f"--fps {rate:g}")
-    far = height_problem(clip, found.poses.clearance)
+    far = height_problem(clip, found.poses.clearance, needs.height_limit)
     if far is not None:
         raise _refusal(source, far.what, far.options)
     undecided = undecidable_order(clip, robot, kinematics, MOST_FRAMES)

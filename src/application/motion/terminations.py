@@ -52,20 +52,23 @@ def ends_of(clip: MotionClip, robot: EntityIndex, kinematics: Kinematics, poses:
     return sorted(found.values(), key=lambda end: end.frame)
 
 
-def height_problem(clip: MotionClip, clearance: Tensor) -> Finding | None:
-    """Say that the whole clip is so far above the floor, or in it, that each episode ends at once; else None."""
+def height_problem(clip: MotionClip, clearance: Tensor, limit: float = HEIGHT) -> Finding | None:
+    """Say that the whole clip is so far above the floor, or in it, that each episode ends at once; else None.
+
+    ``limit`` is how far ``anchor_pos`` lets the anchor be from its height, m.
+    """
     lowest, highest = float(clearance.min()), float(clearance.max())
-    if lowest > HEIGHT:
-        frame = math.ceil(math.sqrt(2.0 * HEIGHT / GRAVITY) * clip.fps)
+    if lowest > limit:
+        frame = math.ceil(math.sqrt(2.0 * limit / GRAVITY) * clip.fps)
         return Finding(
             what=f"the robot is never less than {lowest:.3f} m above the floor: it falls, and termination 'anchor_pos' "
-            f"(off by {HEIGHT:g} m) ends every episode {frame} frames after it starts",
+            f"(off by {limit:g} m) ends every episode {frame} frames after it starts",
             options=f"--root-height-offset {-lowest:.3f}",
         )
-    if highest < -HEIGHT:
+    if highest < -limit:
         return Finding(
             what=f"the robot is never less than {-highest:.3f} m inside the floor, which keeps it out: termination "
-            f"'anchor_pos' (off by {HEIGHT:g} m) ends every episode where it starts",
+            f"'anchor_pos' (off by {limit:g} m) ends every episode where it starts",
             options=f"--root-height-offset {-lowest:.3f}",
         )
     return None

@@ -102,6 +102,7 @@ def _differences(sim: str, here: "Evaluation", there: "Evaluation") -> str:
     from entrypoints.cli.display import table
 
     terms = {f"reward/{term}": (here.rewards[term], there.rewards[term]) for term in here.rewards}
+    terms |= {f"metric/{name}": (here.metrics[name], there.metrics[name]) for name in here.metrics}
     pairs = {
         "return": (here.mean_return, there.mean_return),
         "episode length": (here.mean_length, there.mean_length),

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 
 from adapters.mujoco.backend import MujocoBackend
 from domain.errors import ConfigurationError, DeviceError, SimulationError
-from domain.physics import Execution, PhysicsBackend
+from domain.physics import Execution, PhysicsBackend, SensorSlot
 from tests.adapters.mjwarp.worlds import CPU, hold, make, put_default
 from tests.adapters.mujoco.small_scenes import SLIDER, WALKER, drive, rows, write_of
 from tests.support import host_sync
@@ -108,6 +109,38 @@ def test_a_commit_of_contacts_gives_written_rows_the_forces_of_the_engine_on_the
 
     assert expected.state.sensordata[0, 6:].abs().max() > 10.0
     torch.testing.assert_close(backend.state.sensordata, expected.state.sensordata, atol=5e-3, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "sensor",
+    [
+        '<framepos name="seen" objtype="camera" objname="head"/>',
+        '<framepos name="seen" objtype="geom" objname="left_foot" reftype="camera" refname="head"/>',
+        '<framelinvel name="seen" objtype="xbody" objname="left"/>',
+        '<jointpos name="seen" joint="left_joint"/>',
+        '<actuatorpos name="seen" actuator="left_motor"/>',
+    ],
+)
+def test_a_commit_makes_any_sensor_without_forces_current(sensor: str) -> None:
+    """Where all are of bodies' frames, less is computed; the others tell whether that is decided rightly."""
+    mjcf = WALKER.mjcf.replace('<site name="imu"', '<camera name="head" pos="0.2 0 0.1"/><site name="imu"')
+    start, end = mjcf.index("<contact"), mjcf.index("</sensor>")
+    dim = 1 if "joint" in sensor.split()[0] or "actuator" in sensor.split()[0] else 3
+    sensors = {
+        **{name: slot for name, slot in WALKER.index.sensors.items() if name != "left_contact"},
+        "seen": SensorSlot(name="seen", type=sensor[1:].split()[0], adr=6, dim=dim),
+    }
+    index = replace(WALKER.index, sensors=sensors, nsensordata=6 + dim)
+    scene = replace(WALKER, mjcf=mjcf[:start] + sensor + mjcf[end:], index=index)
+    backend, expected = make(scene), MujocoBackend(scene, 3)
+    for each in (backend, expected):
+        write = write_of(each, written=rows(3, 1))
+        write.qpos[1] += torch.tensor([0.3, 0.2, 0.4, 0.0, 0.0, 0.0, 0.0, 0.2, -0.3])
+        write.qvel[1] = torch.arange(8.0) / 10.0
+        each.commit(write)
+
+    torch.testing.assert_close(backend.state.sensordata, expected.state.sensordata, atol=1e-5, rtol=1e-5)
+    assert (expected.state.sensordata[1, 6:] - expected.state.sensordata[0, 6:]).abs().max() > 0.01
 
 
 def test_an_empty_commit_changes_no_bit() -> None:

@@ -39,7 +39,7 @@ TOOLS = MotionTools(files=LocalMotionFiles(), kinematics=kinematics)
 
 def load(*sources: str, step_dt: float = STEP_DT) -> tuple[list[MotionClip], list[str]]:
     told: list[str] = []
-    return load_clips(sources, g1_scene(), step_dt=step_dt, tools=TOOLS, tell=told.append), told
+    return load_clips(sources, g1_scene(), step_dt=step_dt, tools=TOOLS, tell=told.append, height_limit=0.25), told
 
 
 def depths() -> list[int]:

@@ -61,6 +61,24 @@ def test_a_command_is_redrawn_when_its_time_is_up() -> None:
     assert changes == [5, 10]  # 0.1 s are 5 steps of 0.02 s
 
 
+def test_each_command_has_a_timer_of_its_own() -> None:
+    view = make_view()
+    cfgs = {name: CommandTermCfg(func=Number, resampling_time_s=(s, s)) for name, s in (("slow", 0.2), ("fast", 0.1))}
+    commands = CommandManager(cfgs, view)
+    draw_block(view)
+    commands.reset(ALL_ROWS)
+    changes: dict[str, list[int]] = {"slow": [], "fast": []}
+
+    for step in range(1, 11):
+        before = {name: view.command(name).clone() for name in changes}
+        view.rng.advance()
+        commands.compute(ALL_ROWS)
+        for name, steps in changes.items():
+            steps += [] if torch.equal(view.command(name), before[name]) else [step]
+
+    assert changes == {"slow": [10], "fast": [5, 10]}
+
+
 def test_a_row_that_is_done_is_not_redrawn() -> None:
     commands, view = manager((0.0, 0.0))
     commands.reset(ALL_ROWS)

@@ -95,6 +95,7 @@ def test_a_resumed_run_goes_on_in_its_folder_and_ends_like_one_that_never_stoppe
         (("--iterations", "0"), "train.iterations is 0"),
         (("--seed", "2"), "a resumed run keeps its name and values: leave train.seed out"),
         (("--set", "ppo.gamma=0.5"), "leave --set out"),
+        (("--set", "scene.max_contacts=8"), "give scene.max_contacts and scene.max_constraints together"),
         (("--run-name", "b"), "leave --run-name out"),
         (("--device", "cuda:7"), "device 'cuda:7' is not on this machine"),
     ],
@@ -112,6 +113,15 @@ def test_a_resume_that_contradicts_its_run_is_refused_and_changes_nothing(
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
     assert snapshot(only_run(runs)) == before
+
+
+def test_a_resume_may_give_larger_buffers(runs: Path) -> None:
+    main([*TRAIN, "--iterations", "1", "--quiet", "--run-name", "a"])
+    buffers = ("--set", "scene.max_contacts=8", "--set", "scene.max_constraints=64")
+
+    assert main(["train", "--resume", "a", "--iterations", "2", "--quiet", *buffers]) == 0
+
+    assert (only_run(runs) / "checkpoints/iteration_000002.pt").exists()
 
 
 def snapshot(run: Path) -> dict[str, bytes]:
