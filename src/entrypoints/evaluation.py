@@ -117,7 +117,7 @@ def _play_run(
             device=plan.device,
         )
         policy: Policy = container.policies(plan.config.choices.algo, job, saved_learner(payload))
-        return _play(env, policy, options, plan.config.task.train.seed)
+        return _play(env, policy, options, plan)
     finally:
         env.close()
 
@@ -174,14 +174,15 @@ def _plan(container: Container, options: EvalOptions, saved: dict[str, object]) 
     return plan_with_motions(container, request, look_around(container), options.announce)
 
 
-def _play(env: ManagerBasedRlEnv, policy: Policy, options: EvalOptions, seed: int) -> dict[str, Evaluation]:
+def _play(env: ManagerBasedRlEnv, policy: Policy, options: EvalOptions, plan: Plan) -> dict[str, Evaluation]:
+    seed, sim = plan.config.task.train.seed, plan.config.choices.sim
     policies = {"policy": policy}
     if options.baselines:
         policies["zero"] = zero_policy(env.actions.dim)
         policies["random"] = random_policy(env.actions.dim, derive_seed(seed, "random actions"), env.device)
     figures = {}
     for name, chosen in policies.items():
-        options.announce(f"playing {options.episodes} episodes of {name}")
+        options.announce(f"playing {options.episodes} episodes of {name} on {sim}")
         # Every policy meets the same first states and commands.
         env.reset(seed=seed)
         record = name == "policy" and options.video is not None

@@ -6,6 +6,7 @@ off-policy algorithms. Rewards are in ``g1_walk_rewards``; off-policy training i
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from torch import Tensor
 
@@ -53,15 +54,11 @@ def _observations(scales: Mapping[str, float], noises: Mapping[str, float]) -> d
         "base_lin_vel": (observations.sensor, {"sensor": "pelvis_local_linvel"}),
     }
     critic = {
-        name: ObservationTermCfg(
-            func=func,
-            params=params,
-            scale=scales.get(name, 1.0),
-            noise=UniformNoise(low=-noises[name], high=noises[name]) if name in noises else None,
-        )
+        name: ObservationTermCfg(func=func, params=params, scale=scales.get(name, 1.0))
         for name, (func, params) in terms.items()
     }
     actor = {name: term for name, term in critic.items() if name != "base_lin_vel"}
+    actor |= {name: replace(actor[name], noise=UniformNoise(low=-most, high=most)) for name, most in noises.items()}
     return {
         "actor": ObservationGroupCfg(terms=actor),
         "critic": ObservationGroupCfg(terms=critic, enable_corruption=False),
