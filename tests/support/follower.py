@@ -4,7 +4,7 @@ The robot is a free base with a leg on either side that turns about y; it floats
 was put. A clip walks along x and turns: frame t has the base at x = shift + 0.01 t, and no two frames are alike.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from domain.motion.command import MotionCommand
 from domain.motion.tracked_bodies import SENSOR_SIZES
 from domain.physics import EntityIndex, ModelIndex, SensorSlot
 from domain.rotations import quat_from_euler_xyz, quat_mul, quat_rotate
+from domain.view import EnvView
 
 BODIES = ("base", "left", "right")
 JOINTS = ("left_joint", "right_joint")
@@ -171,17 +172,24 @@ def motion_env(
     resident: bool = False,
     terminations: dict[str, TerminationTermCfg] | None = None,
     seed: int = 0,
+    observe: Callable[[EnvView], Tensor] | None = None,
     **params: Any,
 ) -> ManagerBasedRlEnv:
-    """Return an environment, reset once, whose policy sees the command; ``params`` are the command's."""
+    """Return an environment, reset once, whose policy sees the command; ``params`` are the command's.
+
+    A group ``more`` shows what ``observe`` returns, where it is given.
+    """
     backend = (ResidentLike if resident else MujocoBackend)(follower(), num_envs)
     see = ObservationTermCfg(func=generated_command, params={"command": "motion"})
+    groups = {"actor": ObservationGroupCfg(terms={"command": see})}
+    if observe is not None:
+        groups["more"] = ObservationGroupCfg(terms={"more": ObservationTermCfg(func=observe)})
     cfg = EnvCfg(
         sim_dt=0.01,
         decimation=2,
         episode_length_s=100.0,
         stagger_episodes=False,
-        observations={"actor": ObservationGroupCfg(terms={"command": see})},
+        observations=groups,
         commands={"motion": motion_cfg(**params)},
         terminations=terminations or {},
     )

@@ -42,8 +42,18 @@ class Stateful:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Copy values back into the kept tensors. Raises DataError, before anything changes, where they do not fit."""
-        check_fits(state, self.state_dict())
+        own = self.state_dict()
+        check_names(state, own)
+        # Before shapes: why they differ is the better message.
+        self.check_state(state)
+        check_fits(state, own)
         self.copy_state(state)
+
+    def check_state(self, state: Mapping[str, Tensor]) -> None:
+        """Raise DataError for a state with the right names that must not be continued from; asks the children."""
+        for child, part in self.children():
+            if isinstance(part, Stateful):
+                part.check_state(select(state, child))
 
     def copy_state(self, state: Mapping[str, Tensor]) -> None:
         """Copy values that fit into the kept tensors, children's too."""
@@ -54,11 +64,16 @@ class Stateful:
                 part.copy_state(select(state, child))
 
 
-def check_fits(state: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:
-    """Raise DataError unless ``state`` has the names, shapes and types of ``own``."""
+def check_names(state: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:
+    """Raise DataError unless ``state`` has the names of ``own``."""
     for name in sorted(state.keys() ^ own.keys()):
         what = "lacks" if name in own else "has an unknown"
-        raise DataError(f"saved state {what} '{name}': it belongs to another configuration")
+        raise DataError(f"saved state {what} '{name}': it belongs to another configuration or version")
+
+
+def check_fits(state: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:
+    """Raise DataError unless ``state`` has the names, shapes and types of ``own``."""
+    check_names(state, own)
     for name, tensor in own.items():
         saved = state[name]
         if saved.shape != tensor.shape or saved.dtype != tensor.dtype:

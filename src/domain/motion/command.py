@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from domain.entity import Entity
-from domain.errors import ConfigurationError
+from domain.errors import ConfigurationError, DataError
 from domain.managers.command import CommandTerm
 from domain.managers.state import set_rows
 from domain.managers.terms import Bounds, Fraction, PoseRanges, Range
@@ -47,7 +47,8 @@ class MotionCommand(CommandTerm):
     Of the robot: ``robot_body_pos``, ``robot_body_quat``, ``robot_body_lin_vel``, ``robot_body_ang_vel``,
     ``robot_anchor_pos`` and ``robot_anchor_quat`` have the same shapes.
     Targets: ``relative_pos`` and ``relative_quat`` are the reference's bodies, moved level and turned about z so that
-    its anchor stands where the robot's does; heights stay the motion's own. They are derived when they are read.
+    its anchor stands where the robot's does; heights stay the motion's own. They are derived when they are read, in a
+    step once for its terminations, rewards and metrics.
 
     Args:
         bodies: Tracked bodies, the robot's root body among them; the scene has sensors for them.
@@ -60,7 +61,7 @@ class MotionCommand(CommandTerm):
         truncate_on_clip_end: Whether a row waits at the clip's end for its truncation, instead of starting anew there.
         start_share: Share of ``mixed`` starts at frame 0.
         rate: ``adaptive``: weight of one step's failures in their moving average.
-        uniform_ratio: ``adaptive``: weight of all bins together besides their failures.
+        uniform_ratio: ``adaptive``: weight of all bins together besides their failures, each by its frames.
         kernel_size: ``adaptive``: how many bins, from its own on, count for a bin; 1 is no smoothing.
         kernel_decay: ``adaptive``: what a failure counts for the bin before, as a share.
         collect_statistics: Whether failures move the adaptive starts; an evaluation's must not.
@@ -139,7 +140,8 @@ class MotionCommand(CommandTerm):
         self.anchor_pos, self.anchor_quat = self.body_pos[:, self._anchor], self.body_quat[:, self._anchor]
         self._relative_pos = torch.zeros(n, len(self.bodies), 3, device=device)
         self._relative_quat = torch.zeros(n, len(self.bodies), 4, device=device)
-        self._aimed = False
+        self._in_step = self._aimed = False
+        self._reference = self.keep("reference", table.fingerprint)
         self._look_up()
 
     def _make_robot(self) -> None:
@@ -160,6 +162,17 @@ class MotionCommand(CommandTerm):
         """What the sampler has learnt."""
         return [("sampler", self.sampler)]
 
+    def check_state(self, state: Mapping[str, Tensor]) -> None:
+        """Raise DataError for a state of another reference motion, in which frames mean something else."""
+        super().check_state(state)
+        saved, own = state["reference"].tolist(), self._reference.tolist()
+        if saved != own:
+            what = "poses or velocities" if saved[1:] == own[1:] else "lengths"
+            raise DataError(
+                f"the reference motion ({', '.join(clip.source for clip in self.env.clips)}) is another than the one "
+                f"this run was trained on, its {what} differ: give the same file, or the same files in their order"
+            )
+
     def copy_state(self, state: Mapping[str, Tensor]) -> None:
         """Continue from ``state``; the reference follows from the frames."""
         super().copy_state(state)
@@ -178,12 +191,8 @@ class MotionCommand(CommandTerm):
         return self._relative_quat
 
     def advance(self) -> None:
-        """Let the targets follow the state after physics; frames move in ``update``."""
-        self._aimed = False
-
-    def refresh(self) -> None:
-        """Let the targets follow a state that has just been written."""
-        self._aimed = False
+        """Let the targets follow the state after physics, to stay until ``update`` moves the frames."""
+        self._in_step, self._aimed = True, False
 
     def measure(self) -> None:
         """Add the step's tracking errors: means over bodies in m, rad, m/s and rad/s, norms over joints."""
@@ -239,7 +248,7 @@ class MotionCommand(CommandTerm):
 
     def _look_up(self) -> None:
         """Let the reference follow the frames."""
-        self._aimed = False
+        self._in_step = False
         self.table.lookup(self.frame, out=self._rows)
         self.value.copy_(self._rows[:, : self.value.shape[1]])
 
@@ -262,8 +271,9 @@ class MotionCommand(CommandTerm):
         writes.write_joints(robot, joints, self.joint_vel, mask)
 
     def _aim(self) -> None:
-        """Carry the reference's bodies to the robot's anchor, unless nothing has moved since."""
-        if self._aimed:
+        """Carry the reference's bodies to the robot's anchor, in a step only once."""
+        # A replayed recording moves everything and tells Python nothing: between steps nothing is taken for present.
+        if self._in_step and self._aimed:
             return
         self._aimed = True
         between = quat_mul(self.robot_anchor_quat, quat_conjugate(self.anchor_quat))

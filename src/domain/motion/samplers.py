@@ -25,7 +25,7 @@ class AdaptiveSettings:
     rate: Tensor | float = 0.001
     """Share of one step's failures in their moving average."""
     uniform_ratio: Tensor | float = 0.1
-    """What all bins together are given besides their failures; above 0."""
+    """What all bins together are given besides their failures, each by its frames; above 0."""
     kernel_size: int = 1
     """How many bins, from its own on, count for a bin; 1 is no smoothing."""
     kernel_decay: Tensor | float = 0.8
@@ -97,14 +97,16 @@ class AdaptiveSampler(StartSampler):
 
     Each clip is divided into floor(frames / fps) + 1 bins of its own, so that no bin and no smoothing reaches from one
     clip into another. ``failures``, (bins,), is a moving average of how many rows fail in a bin in a step that has
-    failures; it outlives resets. ``probabilities``, (bins,), follow from it.
+    failures; it outlives resets. ``probabilities``, (bins,), follow from it. Without failures all frames are alike: a
+    bin's part is its share of all frames, so that a short clip, whose only bin has few, is not started more often.
 
     Raises:
         ConfigurationError: The kernel has no size.
 
     Source:
         Public unilab 1.5.2, adaptive motion sampler: p ~ f + ratio / bins, smoothed over bins b to b + K - 1 with
-        normalised weights decay^k; start = trunc((b + u) / bins * (frames - 1)) within a clip.
+        normalised weights decay^k; start = trunc((b + u) / bins * (frames - 1)) within a clip. It has one clip, all
+        of whose bins are alike.
     """
 
     width = 2
@@ -125,6 +127,7 @@ class AdaptiveSampler(StartSampler):
         bin_of: list[Tensor] = []
         first: list[float] = []
         span: list[float] = []
+        share: list[float] = []
         last: list[int] = []
         kernel: list[list[int]] = []
         for start, end in self.table.bounds:
@@ -133,6 +136,7 @@ class AdaptiveSampler(StartSampler):
             bin_of.append(torch.arange(length) * count // length + before)
             first += [start + b / count * (length - 1) for b in range(count)]
             span += [(length - 1) / count] * count
+            share += [length / count / self.table.frames] * count
             last += [end - 1] * count
             reach = range(self._settings.kernel_size)
             kernel += [[before + min(b + k, count - 1) for k in reach] for b in range(count)]
@@ -144,6 +148,7 @@ class AdaptiveSampler(StartSampler):
         self._first = torch.tensor([math.floor(f) for f in first], device=device)
         self._offset = torch.tensor([f % 1.0 for f in first], dtype=torch.float32, device=device)
         self._span = torch.tensor(span, dtype=torch.float32, device=device)
+        self._share = torch.tensor(share, dtype=torch.float32, device=device)
         self._last = torch.tensor(last, device=device)
         self._kernel = torch.tensor(kernel, device=device)
         self._steps = torch.arange(self._settings.kernel_size, device=device)
@@ -172,7 +177,7 @@ class AdaptiveSampler(StartSampler):
 
     def _derive(self) -> None:
         settings = self._settings
-        raw = self.failures + settings.uniform_ratio / self.bins
+        raw = self.failures + settings.uniform_ratio * self._share
         if settings.kernel_size > 1:
             weights = settings.kernel_decay**self._steps
             raw = (raw[self._kernel] * weights).sum(dim=1) / weights.sum()

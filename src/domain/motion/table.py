@@ -36,6 +36,8 @@ class MotionTable:
     of the given joints and bodies in the given order, quaternions of unit norm. A frame is a row of it.
     ``clip_start`` and ``clip_end``, (clips,) int64, are the first and last frame of each clip, and ``bounds`` the same
     as numbers; ``end_of``, (frames,) int64, is the last frame of the clip that a frame belongs to.
+    ``fingerprint``, (2,) int64, tells tables apart: of all numbers as the clips have them, and of ``bounds``. It is
+    exact and the same on every device.
 
     Args:
         clips: At least one; all at the same rate. Their joints and bodies may be more and otherwise ordered.
@@ -61,11 +63,19 @@ class MotionTable:
                 )
         self.joints, self.bodies = tuple(joints), tuple(bodies)
         self.fps = clips[0].fps
-        self.data = torch.cat([self._rows(clip) for clip in clips]).to(device)
+        rows = [self._rows(clip) for clip in clips]
         past = tuple(itertools.accumulate(clip.frames for clip in clips))
         self.bounds = tuple((end - clip.frames, end - 1) for clip, end in zip(clips, past, strict=True))
         self.clip_start, self.clip_end = torch.tensor(self.bounds, device=device).unbind(1)
         self.end_of = torch.cat([torch.full((end - start + 1,), end) for start, end in self.bounds]).to(device)
+        # Clip by clip, because it takes some times a clip's memory; and before a norm could round otherwise elsewhere.
+        starts = (start * rows[0].shape[1] for start, _ in self.bounds)
+        digests = [_digest(part.view(torch.int32), at) for part, at in zip(rows, starts, strict=True)]
+        self.fingerprint = torch.stack((torch.stack(digests).sum(), _digest(torch.tensor(self.bounds)))).to(device)
+        for part in rows:
+            quat = self.views(part).body_quat
+            quat.copy_(torch.nn.functional.normalize(quat.double(), dim=-1))
+        self.data = torch.cat(rows).to(device)
 
     @property
     def frames(self) -> int:
@@ -97,19 +107,26 @@ class MotionTable:
         )
 
     def _rows(self, clip: MotionClip) -> Tensor:
-        """Return a clip's frames with the table's columns, (frames, width)."""
+        """Return a clip's frames with the table's columns, (frames, width); quaternions are still the clip's."""
         joints = _positions(clip, "joint", self.joints, clip.joints)
         bodies = _positions(clip, "body", self.bodies, clip.bodies)
-        quat = torch.nn.functional.normalize(clip.body_quat[:, bodies].double(), dim=-1)
         parts = (
             clip.joint_pos[:, joints],
             clip.joint_vel[:, joints],
             clip.body_pos[:, bodies],
-            quat,
+            clip.body_quat[:, bodies],
             clip.body_lin_vel[:, bodies],
             clip.body_ang_vel[:, bodies],
         )
         return torch.cat([part.flatten(1).float() for part in parts], dim=1)
+
+
+def _digest(numbers: Tensor, first: int = 0) -> Tensor:
+    """Return the sum of whole numbers, each times an odd number of its place from ``first`` on; 0-d int64, wraps."""
+    place = torch.arange(first + 1, first + 1 + numbers.numel()) * 0x1E3779B97F4A7C15
+    # Mixed, because changes that are regular, as of signs, would cancel between factors that are.
+    factor = (place ^ (place >> 32)) * 0x3F58476D1CE4E5B9 | 1
+    return (numbers.flatten().to(torch.int64) * factor).sum()
 
 
 def _positions(clip: MotionClip, kind: str, names: Sequence[str], known: Sequence[str]) -> list[int]:

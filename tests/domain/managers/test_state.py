@@ -1,5 +1,7 @@
 """State that lives from step to step."""
 
+from collections.abc import Mapping
+
 import pytest
 import torch
 
@@ -61,6 +63,30 @@ def test_a_state_that_does_not_fit_is_refused_before_anything_changes(
     with pytest.raises(DataError, match=match):
         loaded.load_state_dict(state)
     assert loaded.own.tolist() == [0.0, 0.0]
+
+
+def test_a_part_may_refuse_a_state_before_anything_changes_and_before_its_shapes_are_looked_at() -> None:
+    class Even(Stateful):
+        def __init__(self) -> None:
+            super().__init__()
+            self.number = self.keep("number", torch.zeros(1))
+
+        def check_state(self, state: Mapping[str, torch.Tensor]) -> None:
+            if state["number"][0] % 2 != 0:
+                raise DataError("odd")
+
+    loaded = Parent()
+    loaded.child = Even()
+    state = {"own": torch.ones(2), "child/number": torch.tensor([2.0])}
+
+    loaded.load_state_dict(state)
+    with pytest.raises(DataError, match="odd"):
+        loaded.load_state_dict({"own": torch.full((3,), 5.0), "child/number": torch.tensor([3.0])})
+    with pytest.raises(DataError, match="lacks 'child/number'"):
+        loaded.load_state_dict({"own": torch.ones(2)})
+
+    assert loaded.own.tolist() == [1.0, 1.0]
+    assert loaded.state_dict()["child/number"].tolist() == [2.0]
 
 
 def test_two_tensors_of_one_name_are_refused() -> None:

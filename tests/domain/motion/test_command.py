@@ -11,7 +11,7 @@ from torch import Tensor
 from domain.env import ManagerBasedRlEnv
 from domain.errors import ConfigurationError, DataError
 from domain.motion.clip import MotionClip
-from domain.rotations import quat_angle, quat_from_euler_xyz, quat_mul, rot6
+from domain.rotations import quat_angle, quat_from_euler_xyz, quat_mul, rot6, yaw_of
 from tests.support.fake_backend import JOINTS, FakeBackend
 from tests.support.follower import BODIES, command_of, cut, flipped, make_clip, motion_cfg, motion_env, step
 from tests.support.small_env import make_cfg
@@ -105,6 +105,25 @@ def test_targets_turn_by_the_difference_of_the_headings() -> None:
     torch.testing.assert_close(command.relative_pos[0, 1, :2], torch.tensor([x, y]))
     legs = quat_mul(turn(0.0, 0.0, 0.6), command.body_quat[0, 1])
     torch.testing.assert_close(command.relative_quat[0, 1], legs)
+
+
+def test_targets_turn_by_the_heading_of_the_turn_between_two_anchors_that_lean() -> None:
+    """The difference of two leaning anchors' own headings is another angle."""
+    clip = make_clip(4)
+    lean = turn(0.9, 0.0, 0.8)
+    quat = clip.body_quat.clone()
+    quat[:, 0] = lean
+    command = command_of(env := motion_env([replace(clip, body_quat=quat)]))
+
+    # From the reference to the robot: 0.8 rad about y, which has no heading, then 0.7 rad about z.
+    robot = quat_mul(turn(0.0, 0.0, 0.7), quat_mul(turn(0.0, 0.8, 0.0), lean))
+    put_root(env, torch.cat((torch.tensor([3.0, 4.0, 0.9]), robot)), torch.zeros(6))
+
+    assert abs(float(yaw_of(robot) - yaw_of(lean)) - 0.7) > 0.1
+    left = torch.tensor([3.0 - 0.15 * math.sin(0.7), 4.0 + 0.15 * math.cos(0.7), 0.5])
+    torch.testing.assert_close(command.relative_pos[0, 1], left)
+    legs = quat_mul(turn(0.0, 0.0, 0.7), clip.body_quat[0, 1])
+    torch.testing.assert_close(command.relative_quat[0, 1], legs, atol=1e-6, rtol=0)
 
 
 def test_another_anchor_is_the_point_that_targets_turn_about() -> None:

@@ -172,6 +172,30 @@ def test_a_final_observation_is_the_true_successor() -> None:
 
 
 @BOTH
+def test_a_row_that_ends_at_its_clips_last_frame_is_reset_and_does_not_wrap(resident: bool) -> None:
+    clip = make_clip(20)
+    fall = {"fall": ends(fails_at, row=0, step=20)}
+    # Where rows wait at the end, nothing can wrap: what is left is the reset.
+    wraps, waits = (
+        motion_env([clip], sampling="start", terminations=fall, resident=resident, truncate_on_clip_end=waits, **SPREAD)
+        for waits in (False, True)
+    )
+    step(wraps, 19)
+    step(waits, 19)
+    assert command_of(wraps).frame.tolist() == [19, 19]
+
+    result, expected = wraps.step(torch.zeros(2, 0)), waits.step(torch.zeros(2, 0))
+
+    assert result.terminated.tolist() == [True, False]
+    shown = torch.cat((clip.joint_pos, clip.joint_vel), dim=1)
+    torch.testing.assert_close(result.final_observations["actor"], shown[[19, 0]])
+    torch.testing.assert_close(result.observations["actor"], shown[[0, 0]])
+    assert torch.equal(expected.final_observations["actor"][0], result.final_observations["actor"][0])
+    assert torch.equal(wraps.view.state.qpos[0], waits.view.state.qpos[0])
+    assert int(wraps.drain_faults().counts.sum()) == 0
+
+
+@BOTH
 def test_resetting_one_row_leaves_the_others_clocks_alone(resident: bool) -> None:
     """FR-08."""
     env = motion_env([make_clip(60)], 4, sampling="start", resident=resident)
@@ -240,6 +264,17 @@ def test_a_failure_counts_in_the_bin_of_the_frame_it_happened_at() -> None:
 
     # 60 frames, 2 bins: frame 30 is the first of the second.
     assert failures(env) == [0.0, 1.0]
+
+
+def test_a_failure_at_a_bins_last_frame_counts_in_that_bin() -> None:
+    env = learning_env(terminations={"fall": ends(fails_at, row=1, step=3)})
+    step(env, 2)
+    command_of(env).frame[:] = torch.tensor([5, 29, 5])
+
+    step(env)
+
+    # The policy was shown frame 29, the last of the first bin; its row is at 30 only afterwards.
+    assert failures(env) == [1.0, 0.0]
 
 
 def test_a_time_out_is_no_failure() -> None:

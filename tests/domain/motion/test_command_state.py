@@ -1,13 +1,17 @@
 """The command right after resets, and its state in a checkpoint."""
 
+from dataclasses import replace
 from typing import Any
 
+import pytest
 import torch
 
 from domain.env import ManagerBasedRlEnv
+from domain.errors import DataError
 from domain.managers.termination import TerminationTermCfg
+from domain.motion.clip import MotionClip
 from domain.motion.terminations import BodyHeightOff, anchor_height_off
-from tests.support.follower import BODIES, command_of, make_clip, motion_env, step
+from tests.support.follower import BODIES, command_of, flipped, make_clip, motion_env, step
 from tests.support.small_env import ends, fails_at, mask
 
 SPREAD: dict[str, Any] = {
@@ -16,12 +20,12 @@ SPREAD: dict[str, Any] = {
     "joint_pos": (-0.1, 0.1),
 }
 CLIPS = [make_clip(7), make_clip(60, shift=5.0)]
+FALL = {"fall": ends(fails_at, row=1, step=9)}
 PARTS = ("value", "frame", "clip_end", "joint_vel", "body_pos", "anchor_quat", "relative_pos", "relative_quat")
 
 
 def tracking_env(seed: int = 0, num_envs: int = 4) -> ManagerBasedRlEnv:
-    fall = {"fall": ends(fails_at, row=1, step=9)}
-    return motion_env(CLIPS, num_envs, sampling="adaptive", rate=0.3, terminations=fall, seed=seed, **SPREAD)
+    return motion_env(CLIPS, num_envs, sampling="adaptive", rate=0.3, terminations=FALL, seed=seed, **SPREAD)
 
 
 def test_targets_are_right_straight_after_a_reset() -> None:
@@ -110,6 +114,53 @@ def test_a_run_goes_on_bit_for_bit_from_the_middle_of_an_episode() -> None:
         assert torch.equal(first.view.state.qpos, second.view.state.qpos)
     after, other = first.state_dict(), second.state_dict()
     assert all(torch.equal(other[name], value) for name, value in after.items())
+
+
+def moved(clip: MotionClip) -> MotionClip:
+    """Return the motion with one joint one bit elsewhere in one frame."""
+    joint_pos = clip.joint_pos.clone()
+    joint_pos[3, 1] = torch.nextafter(joint_pos[3, 1], torch.tensor(9.0))
+    return replace(clip, joint_pos=joint_pos)
+
+
+@pytest.mark.parametrize(
+    ("clips", "what"),
+    [
+        ([CLIPS[0], moved(CLIPS[1])], "poses or velocities differ"),
+        ([CLIPS[0], flipped(CLIPS[1])], "poses or velocities differ"),
+        ([CLIPS[1], CLIPS[0]], "lengths differ"),
+        # There is another number of bins too, which says less.
+        ([CLIPS[0], make_clip(160, shift=5.0)], "lengths differ"),
+        ([CLIPS[0]], "lengths differ"),
+    ],
+)
+def test_a_state_of_another_motion_is_refused_before_anything_changes(clips: list[MotionClip], what: str) -> None:
+    saved = tracking_env(seed=1)
+    step(saved, 11)
+    env = motion_env(clips, 4, sampling="adaptive", rate=0.3, terminations=FALL, seed=2, **SPREAD)
+    step(env, 2)
+    before = env.state_dict()
+    shown = command_of(env).body_pos.clone()
+
+    with pytest.raises(
+        DataError, match=rf"the reference motion \(walk.*\) is another .* its {what}: give the same file"
+    ):
+        env.load_state_dict(saved.state_dict())
+
+    after = env.state_dict()
+    assert [name for name, value in before.items() if not torch.equal(after[name], value)] == []
+    assert torch.equal(command_of(env).body_pos, shown)
+
+
+def test_a_state_loads_with_a_copy_of_its_motion_from_another_place() -> None:
+    saved = tracking_env(seed=1)
+    step(saved, 3)
+    copies = [replace(clip, source=f"copy of {clip.source}") for clip in CLIPS]
+    env = motion_env(copies, 4, sampling="adaptive", rate=0.3, terminations=FALL, seed=2, **SPREAD)
+
+    env.load_state_dict(saved.state_dict())
+
+    assert torch.equal(command_of(env).frame, command_of(saved).frame)
 
 
 def test_a_rows_start_does_not_depend_on_who_else_starts() -> None:

@@ -77,7 +77,6 @@ def test_bodies_are_compared_with_the_targets_that_follow_the_robots_anchor(stat
     motion.body_pos[0, :, :2] += 1.0
     check(value(rewards.track_body_pos, state, 0.3), 1.0)
 
-    motion.advance()
     motion.body_quat[0] = turn_about_z(torch.tensor(0.5), motion.body_quat[0])
     check(value(rewards.track_body_ori, state, 0.4), 1.0)
 

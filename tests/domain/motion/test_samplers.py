@@ -106,11 +106,32 @@ def test_a_clip_has_a_bin_for_each_begun_second() -> None:
     assert sampler.bin_of[[0, 39, 40, 79, 80, 119, 120, 129]].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
-def test_without_failures_all_bins_are_alike() -> None:
-    sampler = adaptive(120, 10)
+@pytest.mark.parametrize("frames", [120, 130])
+def test_without_failures_all_bins_of_a_clip_are_alike(frames: int) -> None:
+    sampler = adaptive(frames)
 
-    torch.testing.assert_close(sampler.probabilities, torch.full((4,), 0.25))
+    torch.testing.assert_close(sampler.probabilities, torch.full((3,), 1 / 3))
     torch.testing.assert_close(sampler.figures()["sampling_entropy"], torch.tensor(1.0))
+
+
+@pytest.mark.parametrize("kernel_size", [1, 3])
+def test_without_failures_clips_are_started_in_proportion_to_their_frames(kernel_size: int) -> None:
+    sampler = adaptive(10, 400, kernel_size=kernel_size)
+
+    # One bin of 10 frames and floor(400 / 50) + 1 of 400 / 9.
+    expected = torch.tensor([10 / 410] + [400 / 410 / 9] * 9)
+    torch.testing.assert_close(sampler.probabilities, expected)
+    chosen = sampler.sample(numbers(20_000))
+    assert float((chosen < 10).float().mean()) == pytest.approx(10 / 410, abs=0.005)
+
+
+def test_the_uniform_part_of_a_bin_goes_by_its_frames_beside_failures() -> None:
+    sampler = adaptive(10, 40, rate=1.0, uniform_ratio=0.5)
+
+    fail_at(sampler, 0)
+
+    # Raw 1 + 0.5 / 5 and 0 + 0.5 * 4 / 5.
+    torch.testing.assert_close(sampler.probabilities, torch.tensor([1.1, 0.4]) / 1.5)
 
 
 def test_a_start_lies_in_its_bin_as_the_formula_says() -> None:
@@ -168,7 +189,7 @@ def test_smoothing_stays_inside_a_clip() -> None:
 
 
 def test_a_smoothed_average_of_nothing_is_even() -> None:
-    torch.testing.assert_close(adaptive(120, 10, kernel_size=5).probabilities, torch.full((4,), 0.25))
+    torch.testing.assert_close(adaptive(120, kernel_size=5).probabilities, torch.full((3,), 1 / 3))
 
 
 def test_a_kernel_of_no_size_is_refused() -> None:

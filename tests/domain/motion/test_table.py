@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from domain.errors import ConfigurationError, DataError
-from domain.motion.clip import MotionClip
+from domain.motion.clip import WIDTHS, MotionClip
 from domain.motion.table import MotionTable
-from tests.support.follower import BODIES, JOINTS, make_clip
+from tests.support.follower import BODIES, JOINTS, cut, flipped, make_clip
 
 CPU = torch.device("cpu")
 
@@ -85,6 +85,59 @@ def test_quaternions_are_made_of_unit_norm() -> None:
     table = table_of(replace(clip, body_quat=clip.body_quat * 1.005))
 
     torch.testing.assert_close(table.data, table_of(clip).data)
+
+
+def fingerprint(*clips: MotionClip) -> tuple[int, int]:
+    numbers, bounds = table_of(*clips).fingerprint.tolist()
+    return numbers, bounds
+
+
+def test_the_same_motion_has_the_same_fingerprint_whatever_its_file_is_like() -> None:
+    clip = make_clip(4)
+
+    assert fingerprint(clip) == fingerprint(replace(make_clip(4), source="copy"))
+    assert fingerprint(permuted(clip)) == fingerprint(clip)
+    assert table_of(clip).fingerprint.dtype == torch.int64
+
+
+@pytest.mark.parametrize("name", WIDTHS)
+def test_the_last_bit_of_any_number_changes_the_fingerprint(name: str) -> None:
+    clip = make_clip(4)
+    changed = getattr(clip, name).clone()
+    last = (-1,) * changed.dim()
+    changed[last] = torch.nextafter(changed[last], torch.tensor(9.0))
+
+    numbers, bounds = fingerprint(replace(clip, **{name: changed}))
+
+    assert numbers != fingerprint(clip)[0]
+    assert bounds == fingerprint(clip)[1]
+
+
+def test_regular_changes_and_another_order_change_the_fingerprint() -> None:
+    one, two = make_clip(4), make_clip(4, shift=10.0)
+    seen = [(one, two), (two, one), (one, flipped(two)), (flipped(one), two), (flipped(one), flipped(two))]
+
+    assert len({fingerprint(*clips)[0] for clips in seen}) == 5
+    assert len({fingerprint(*clips)[1] for clips in seen}) == 1
+
+
+def test_a_negated_quaternion_changes_the_fingerprint_though_its_changes_cancel_evenly() -> None:
+    clip = make_clip(4)
+    # Its signs + - - + change by -1, 1, 1, -1 times one number: factors that are evenly spaced would sum to 0.
+    quat = torch.tensor([0.5, -0.5, -0.5, 0.5]).expand(4, 3, 4)
+
+    assert fingerprint(replace(clip, body_quat=quat)) != fingerprint(replace(clip, body_quat=-quat))
+
+
+def test_clips_that_are_cut_elsewhere_have_another_fingerprint() -> None:
+    clip = make_clip(8)
+    parts = (replace(clip, **{name: getattr(clip, name)[:3] for name in WIDTHS}), cut(clip, 3))
+
+    whole, halves = fingerprint(clip), fingerprint(*parts)
+
+    assert torch.equal(table_of(*parts).data, table_of(clip).data)
+    assert halves[0] == whole[0]
+    assert halves[1] != whole[1]
 
 
 def test_a_clip_without_a_tracked_body_is_refused_by_name() -> None:
