@@ -6,7 +6,7 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
-from domain.entity import Entity
+from domain.entity import Entity, match_names
 from domain.errors import ConfigurationError, DataError
 from domain.managers.command import CommandTerm
 from domain.managers.state import set_rows
@@ -158,6 +158,15 @@ class MotionCommand(CommandTerm):
         for name in self.sampler.figures():
             self.metric(name)
 
+    def body_ids(self, patterns: Sequence[str]) -> Tensor:
+        """Return which of ``bodies`` the patterns name, (chosen,) int64.
+
+        Raises:
+            ConfigurationError: A pattern fits no tracked body, or two fit the same.
+        """
+        chosen = match_names(patterns, self.bodies, "tracked body")
+        return torch.tensor(chosen, dtype=torch.int64, device=self.env.device)
+
     def children(self) -> list[tuple[str, object]]:
         """What the sampler has learnt."""
         return [("sampler", self.sampler)]
@@ -165,9 +174,9 @@ class MotionCommand(CommandTerm):
     def check_state(self, state: Mapping[str, Tensor]) -> None:
         """Raise DataError for a state of another reference motion, in which frames mean something else."""
         super().check_state(state)
-        saved, own = state["reference"].tolist(), self._reference.tolist()
-        if saved != own:
-            what = "poses or velocities" if saved[1:] == own[1:] else "lengths"
+        saved = state["reference"].to(self._reference.device)
+        if not torch.equal(saved, self._reference):
+            what = "poses or velocities" if torch.equal(saved[1:], self._reference[1:]) else "lengths"
             raise DataError(
                 f"the reference motion ({', '.join(clip.source for clip in self.env.clips)}) is another than the one "
                 f"this run was trained on, its {what} differ: give the same file, or the same files in their order"

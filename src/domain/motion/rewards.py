@@ -10,7 +10,6 @@ Source:
 import torch
 from torch import Tensor
 
-from domain.entity import match_names
 from domain.managers.terms import Finite, Positive
 from domain.motion.command import MotionCommand
 from domain.rotations import quat_angle
@@ -80,8 +79,7 @@ class BodiesBelow:
 
     def __init__(self, env: EnvView, *, command: str, bodies: tuple[str, ...], height: Finite) -> None:
         self._motion = env.command_term(command, MotionCommand)
-        chosen = match_names(bodies, self._motion.bodies, "tracked body")
-        self._ids = torch.tensor(chosen, dtype=torch.int64, device=env.device)
+        self._ids = self._motion.body_ids(bodies)
         self._height = height
 
     def __call__(self) -> Tensor:

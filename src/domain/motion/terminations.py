@@ -6,10 +6,8 @@ Source:
 
 from typing import Annotated
 
-import torch
 from torch import Tensor
 
-from domain.entity import match_names
 from domain.managers.terms import Bounds, Positive
 from domain.motion.command import MotionCommand
 from domain.view import EnvView
@@ -46,8 +44,7 @@ class BodyHeightOff:
 
     def __init__(self, env: EnvView, *, command: str, bodies: tuple[str, ...], limit: Positive) -> None:
         self._motion = env.command_term(command, MotionCommand)
-        chosen = match_names(bodies, self._motion.bodies, "tracked body")
-        self._ids = torch.tensor(chosen, dtype=torch.int64, device=env.device)
+        self._ids = self._motion.body_ids(bodies)
         self._limit = limit
 
     def __call__(self) -> Tensor:
