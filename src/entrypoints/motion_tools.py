@@ -85,6 +85,11 @@ def convert(desk: MotionDesk, source: str, out: Path, options: ConvertOptions, *
     return made
 
 
+def check_made(desk: MotionDesk, made: ReadMotion) -> MotionReport:
+    """Return everything that is wrong with a motion that was made, at a rate of control that is its own."""
+    return check_motion(ReadMotion(clip=made.clip), desk.index, desk.kinematics, made.clip.fps)
+
+
 def make(desk: MotionDesk, name: str, out: Path, fps: float, *, force: bool) -> ReadMotion:
     """Write a built-in motion and return it.
 

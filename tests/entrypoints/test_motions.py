@@ -102,8 +102,20 @@ def test_a_motion_file_is_trained_with_and_evaluated_from_another_folder(
     assert main(["eval", "seed1", "--episodes", "1", *runs]) == 0
     (home / "sway.npz").unlink()
     assert main(["eval", "seed1", "--episodes", "1", *runs]) == 2
-    assert "sway.npz does not exist" in capsys.readouterr().err
+    assert "if it has moved, --motion NEWPATH gives its new place" in capsys.readouterr().err
     assert main(["eval", "seed1", "--episodes", "1", "--motion", "builtin:wave", *runs]) == 0
+
+
+def test_what_a_check_would_find_is_told_before_training(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arrays = unnamed(builtin("squat"))
+    arrays["body_pos_w"] = arrays["body_pos_w"] - np.array([0.0, 0.0, 0.1], dtype=np.float32)
+    save(home / "low.npz", arrays)
+
+    assert train("--motion", "low.npz", "--dry-run") == 0
+
+    lines = capsys.readouterr().err.splitlines()
+    (note,) = [line for line in lines if "inside the floor" in line]
+    assert note.startswith(f"note: {home / 'low.npz'}: the robot is 0.1")
 
 
 def test_a_path_that_an_override_sets_is_made_absolute_too(home: Path) -> None:

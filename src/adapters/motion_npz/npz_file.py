@@ -18,6 +18,10 @@ _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, KeyError, NotImpl
 """What a cut or changed zip raises, by the place of the damage."""
 
 
+_ZIP = b"PK\x03\x04"
+"""How a zip file begins."""
+
+
 def read_npz(path: Path) -> MotionArrays:
     """Return all arrays of an NPZ: numbers as float64 tensors, lists of text as tuples.
 
@@ -26,6 +30,9 @@ def read_npz(path: Path) -> MotionArrays:
     """
     check_readable(path)
     if not zipfile.is_zipfile(path):
+        with path.open("rb") as head:
+            if head.read(len(_ZIP)) == _ZIP:
+                raise DataError(f"motion file {path} is damaged or cut short (its zip file has no end): copy it anew")
         raise DataError(f"motion file {path} is no NPZ (not a zip file): make one with 'unilab motion convert'")
     arrays: dict[str, Tensor] = {}
     texts: dict[str, tuple[str, ...]] = {}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from application.motion.findings import REORDER, Finding
 from application.motion.ports import Kinematics, Poses
 from application.motion.schema import SAME_POSITION, SAME_ROTATION
 from application.motion.trajectory import trajectory_of
@@ -50,12 +51,9 @@ class Agreement:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Diagnosis:
+class Diagnosis(Finding):
     """Why bodies are elsewhere, and what to do."""
 
-    what: str
-    options: str
-    """For ``unilab motion convert``; empty where it needs none."""
     decided: bool
     """Whether one change makes every body fit; else the first body that is off is named."""
 
@@ -91,7 +89,7 @@ def diagnose(found: Agreement, clip: MotionClip, robot: EntityIndex, kinematics:
     for change, what, options in _changes(found, clip, robot):
         if compare(change(clip), robot, kinematics, len(found.frames)).fits:
             return Diagnosis(what=what, options=options, decided=True)
-    return Diagnosis(what=_first_off(found, clip, robot), options="", decided=False)
+    return Diagnosis(what=_first_off(found, clip, robot), mend=REORDER, decided=False)
 
 
 def undecidable_order(clip: MotionClip, robot: EntityIndex, kinematics: Kinematics, most_frames: int) -> str | None:

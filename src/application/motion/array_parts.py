@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from application.motion.keys import FREE_POS, JOINTS, ROOT_POS, ROOT_QUAT
+from application.motion.names import meant
 from application.motion.ports import MotionArrays
 from application.motion.schema import (
     BODY_NAMES,
-    FREE_POS,
     JOINT_NAMES,
     QUAT_ORDER,
     WORLD,
@@ -17,11 +18,6 @@ from application.motion.schema import (
 )
 from domain.errors import DataError
 from domain.physics import EntityIndex
-
-ROOT_POS = ("root_pos", "root_trans", "base_pos")
-ROOT_QUAT = ("root_rot", "root_quat", "base_quat")
-JOINTS = ("joint_pos", "dof_pos")
-"""Names that projects give to the same thing; the first that a file has counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +77,8 @@ def root_and_joints(
     missing = [name for name in robot.joints if name not in names]
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise DataError(f"{file.source}: joint_names lacks '{missing[0]}'{more} of this robot")
+        others = [name for name in names if name not in robot.joints]
+        raise DataError(f"{file.source}: joint_names lacks '{missing[0]}'{more} of this robot{meant(missing, others)}")
     joints = value[:, [lead + names.index(name) for name in robot.joints]]
     if free:
         pos, quat, order = value[:, :3], value[:, 3:FREE_POS], "wxyz"

@@ -1,31 +1,19 @@
 """What is wrong with a reference motion: everything that can be told without a simulation, with what mends it."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-import torch
-from torch import Tensor
-
-from application.motion.agreement import Agreement, compare, diagnose, undecidable_order
+from application.motion.agreement import Agreement, Diagnosis, compare, diagnose, undecidable_order
+from application.motion.doubts import doubts_of, end_findings, sign_changes
 from application.motion.findings import Finding
 from application.motion.ports import Kinematics
 from application.motion.rates import body_rate_problem, rate_problem
 from application.motion.schema import SAME_POSITION, SAME_ROTATION, ReadMotion
-from application.motion.terminations import End, ends_of, height_problem
+from application.motion.terminations import End, ends_of
 from application.motion.trajectory import robot_of
+from application.motion.units import degrees_problem
 from domain.motion.clip import MotionClip
 from domain.physics import EntityIndex, ModelIndex
-
-IN_FLOOR = 0.02
-"""m: deeper, and the floor pushes the robot about."""
-ABOVE_FLOOR = 0.02
-"""m: a robot that is never lower falls first of all."""
-OVER_LIMIT = 0.01
-"""rad."""
-FAST_JOINT = 30.0
-"""rad/s: what the fastest joints of a robot of this size reach."""
-FAST_ROOT = 10.0
-"""m/s."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,22 +53,41 @@ def check_motion(read: ReadMotion, index: ModelIndex, kinematics: Kinematics, co
     ends = tuple(ends_of(clip, robot, kinematics, found.poses))
     notes = list(read.notes)
     doubt = undecidable_order(clip, robot, kinematics, clip.frames)
-    wrong = diagnose(found, clip, robot, kinematics)
-    findings = [] if wrong is None else [Finding(what=wrong.what, options=wrong.options)]
-    findings += _rotations(clip)
-    if wrong is None or not wrong.decided:
-        # In another unit or order these would only say the same again, or what is not so.
-        findings += [*_rates(clip, control_rate), *_body_rates(clip), *_limits(clip, robot), *_speeds(clip, robot)]
-        findings += _ground(clip, found.poses.clearance)
-    findings += _ends(ends)
+    wrong, degrees = diagnose(found, clip, robot, kinematics), degrees_problem(clip.joint_pos, robot)
+    if degrees is not None and (wrong is None or wrong.options != degrees.options):
+        # Nothing else can be told from such poses.
+        findings = [degrees]
+    else:
+        findings = [*_findings(read, robot, found, wrong, control_rate), *end_findings(ends)]
     return MotionReport(
         clip=clip,
         bodies=tuple(_body_errors(found)),
         clearance=(float(found.poses.clearance.min()), float(found.poses.clearance.max())),
         ends=ends,
-        findings=tuple(findings),
+        findings=_possible(findings),
         notes=(*notes, doubt) if doubt is not None else tuple(notes),
     )
+
+
+def _findings(
+    read: ReadMotion, robot: EntityIndex, found: Agreement, wrong: Diagnosis | None, control_rate: float
+) -> Iterator[Finding]:
+    clip = read.clip
+    if wrong is not None:
+        yield wrong
+    yield from sign_changes(clip)
+    if wrong is None or not wrong.decided:
+        # In another unit or order these would only say the same again, or what is not so.
+        yield from _rates(clip, control_rate)
+        yield from _body_rates(clip)
+        yield from doubts_of(read, robot, found)
+
+
+def _possible(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return findings without commands where one has to be mended first that a conversion would hide."""
+    if all(finding.mend is None for finding in findings):
+        return tuple(findings)
+    return tuple(replace(finding, options=None) for finding in findings)
 
 
 def _body_errors(found: Agreement) -> Iterator[BodyError]:
@@ -93,18 +100,6 @@ def _body_errors(found: Agreement) -> Iterator[BodyError]:
             distance_frame=int(found.frames[at[body]]),
             angle=float(angle[body]),
             angle_frame=int(found.frames[turned_at[body]]),
-        )
-
-
-def _rotations(clip: MotionClip) -> Iterator[Finding]:
-    jumps = (clip.body_quat[1:] * clip.body_quat[:-1]).sum(dim=-1) < 0.0
-    if bool(jumps.any()):
-        body = int(jumps.any(dim=0).int().argmax())
-        frame = int(jumps[:, body].int().argmax()) + 1
-        yield Finding(
-            what=f"body_quat_w changes its sign {int(jumps.sum())} times, the first is '{clip.bodies[body]}' at frame "
-            f"{frame}: the same rotation, but a jump for what interpolates or subtracts",
-            options="",
         )
 
 
@@ -123,52 +118,3 @@ def _body_rates(clip: MotionClip) -> Iterator[Finding]:
     wrong = body_rate_problem(clip)
     if wrong is not None and rate_problem(clip) is None:
         yield wrong
-
-
-def _limits(clip: MotionClip, robot: EntityIndex) -> Iterator[Finding]:
-    low, high = torch.tensor(robot.joint_range).unbind(dim=1)
-    over = torch.maximum(low - clip.joint_pos, clip.joint_pos - high)
-    worst, frames = over.max(dim=0)
-    outside = [joint for joint in range(len(robot.joints)) if float(worst[joint]) > OVER_LIMIT]
-    if outside:
-        first = max(outside, key=lambda joint: float(worst[joint]))
-        yield Finding(
-            what=f"{len(outside)} of {len(robot.joints)} joints leave their ranges, the furthest is "
-            f"'{robot.joints[first]}', by {float(worst[first]):.3f} rad at frame {int(frames[first])}",
-        )
-
-
-def _speeds(clip: MotionClip, robot: EntityIndex) -> Iterator[Finding]:
-    root = clip.body_lin_vel[:, clip.bodies.index(robot.root_body)]
-    for what, speed, most, unit in (
-        ("a joint moves", clip.joint_vel.abs(), FAST_JOINT, "rad/s"),
-        ("the root moves", torch.linalg.vector_norm(root, dim=-1, keepdim=True), FAST_ROOT, "m/s"),
-    ):
-        if float(speed.max()) > most:
-            frame, column = divmod(int(speed.argmax()), speed.shape[1])
-            name = f" ('{robot.joints[column]}')" if speed.shape[1] > 1 else ""
-            yield Finding(what=f"{what} at {float(speed.max()):.1f} {unit} at frame {frame}{name}, above {most:g}")
-
-
-def _ground(clip: MotionClip, clearance: Tensor) -> Iterator[Finding]:
-    lowest, frame = float(clearance.min()), int(clearance.argmin())
-    hopeless = height_problem(clip, clearance)
-    if hopeless is not None:
-        yield hopeless
-    elif lowest > ABOVE_FLOOR:
-        yield Finding(
-            what=f"the robot is never less than {lowest:.3f} m above the floor: it falls when an episode starts",
-            options=f"--root-height-offset {-lowest:.3f}",
-        )
-    elif lowest < -IN_FLOOR:
-        yield Finding(
-            what=f"the robot is {-lowest:.3f} m inside the floor at frame {frame}",
-            options=f"--root-height-offset {-lowest:.3f}",
-        )
-
-
-def _ends(ends: tuple[End, ...]) -> Iterator[Finding]:
-    for end in ends:
-        yield Finding(
-            what=f"termination '{end.term}' ends every episode that reaches frame {end.frame}: {end.why} there"
-        )

@@ -15,9 +15,12 @@ from torch import Tensor
 from application.motion.agreement import compare, diagnose
 from application.motion.array_parts import root_and_joints
 from application.motion.ports import Kinematics, MotionArrays, MotionTable
-from application.motion.schema import ReadMotion, fps_of, read_motion
+from application.motion.rates import body_rate_problem, rate_problem
+from application.motion.schema import KEYS, ReadMotion, fps_of, read_motion
 from application.motion.table_columns import columns_of
+from application.motion.tilt import order_note, tilt_problem
 from application.motion.trajectory import Trajectory, clip_of, continuous, resample, robot_of
+from application.motion.units import degrees_note, degrees_problem
 from domain.errors import ConfigurationError, DataError
 from domain.physics import EntityIndex, ModelIndex
 
@@ -117,7 +120,7 @@ def convert_arrays(
         root_quat=parts.root_quat,
         joint_pos=parts.joint_pos,
         quat_order=_order(file, parts.quat_order, options),
-        notes=(*parts.notes, *_moved(file, robot, kinematics, options)),
+        notes=(*parts.notes, *_stated_rate(file, options), *_moved(file, robot, kinematics, options)),
     )
     return _convert(raw, robot, kinematics, options)
 
@@ -134,19 +137,58 @@ def _order(file: MotionArrays, known: str | None, options: ConvertOptions) -> st
 def _moved(file: MotionArrays, robot: EntityIndex, kinematics: Kinematics, options: ConvertOptions) -> tuple[str, ...]:
     """Return what conversion will change in the bodies; refuse what an option has to mend."""
     try:
-        clip = read_motion(file, robot).clip
+        read = read_motion(file, robot)
     except DataError:
         # Of another form, which is why it is converted.
-        return ()
+        return _unlike_lengths(file)
+    clip = read.clip
     wrong = diagnose(compare(clip, robot, kinematics, MOST_FRAMES), clip, robot, kinematics)
-    if wrong is None and options.quat_order == "xyzw":
+    tilt = tilt_problem(clip, robot, read.quat_order)
+    if wrong is None and options.quat_order == "xyzw" and (tilt is None or tilt.options is None):
         raise DataError(f"{file.source}: forward kinematics fits every body with w first: leave --quat-order out")
-    if wrong is None:
-        return ()
     told = options.quat_order is not None or options.scale != 1.0 or options.degrees
-    if wrong.decided and not told:
+    if wrong is not None and wrong.decided and not told:
         raise DataError(f"{file.source}: {wrong.what}: give {wrong.options}")
-    return () if wrong.decided else (f"{wrong.what}; all bodies are computed anew from root and joints",)
+    if wrong is not None and not wrong.decided:
+        return (f"{wrong.what}; all bodies are computed anew from root and joints",)
+    return _other_velocities(read, options)
+
+
+def _other_velocities(read: ReadMotion, options: ConvertOptions) -> tuple[str, ...]:
+    """Return where a file's velocities are not those of its positions, which alone are taken over."""
+    clip = read.clip if options.fps_in is None else replace(read.clip, fps=options.fps_in)
+    # What an option mends in positions it may have to mend in velocities as well, or not.
+    forms = [clip]
+    if options.degrees:
+        forms.append(replace(clip, joint_pos=torch.deg2rad(clip.joint_pos)))
+    if options.scale != 1.0:
+        forms += [replace(form, body_pos=form.body_pos * options.scale) for form in forms]
+    if options.quat_order not in (None, read.quat_order):
+        places = [3, 0, 1, 2] if options.quat_order == "xyzw" else [1, 2, 3, 0]
+        forms = [replace(form, body_quat=form.body_quat[..., places]) for form in forms]
+    problems = [rate_problem(form) or body_rate_problem(form) for form in forms]
+    found = [problem for problem in problems if problem is not None]
+    if len(found) < len(forms):
+        return ()
+    hint = f" ({found[0].options} would follow them)" if found[0].options else ""
+    return (f"{found[0].what}{hint}; velocities are computed anew from positions and rate",)
+
+
+def _unlike_lengths(file: MotionArrays) -> tuple[str, ...]:
+    """Return that arrays of a file have not the same frames, though those that are taken over have."""
+    lengths = {key: len(file.arrays[key]) for key in KEYS if key in file.arrays and file.arrays[key].ndim}
+    if len(set(lengths.values())) < 2:
+        return ()
+    shown = ", ".join(f"{key} {length}" for key, length in lengths.items())
+    return (f"its arrays have not the same frames ({shown}); bodies and velocities are computed anew",)
+
+
+def _stated_rate(file: MotionArrays, options: ConvertOptions) -> tuple[str, ...]:
+    """Return that the rate a file states is replaced by another one."""
+    value = file.arrays.get("fps")
+    if options.fps_in is None or value is None or value.numel() != 1 or float(value.reshape(())) == options.fps_in:
+        return ()
+    return (f"--fps-in {options.fps_in:g} replaces the rate that the file states, {float(value.reshape(())):g} fps",)
 
 
 def _convert(raw: RawMotion, robot: EntityIndex, kinematics: Kinematics, options: ConvertOptions) -> ReadMotion:
@@ -165,9 +207,22 @@ def _convert(raw: RawMotion, robot: EntityIndex, kinematics: Kinematics, options
             raise DataError(f"{raw.source}: {name} is not finite at frame {int((~fine).int().argmax())}")
     if len(path.joint_pos) < 2:
         raise DataError(f"{raw.source}: {len(path.joint_pos)} frames: a clip needs at least 2")
+    doubts = _doubts(raw, path.joint_pos, robot, options)
     path = replace(path, root_quat=continuous(path.root_quat))
     clip = clip_of(resample(path, options.fps), robot, kinematics, raw.source)
-    return ReadMotion(clip=clip, notes=raw.notes)
+    return ReadMotion(clip=clip, notes=(*raw.notes, *doubts))
+
+
+def _doubts(raw: RawMotion, joint_pos: Tensor, robot: EntityIndex, options: ConvertOptions) -> tuple[str, ...]:
+    """Return which options look wrong. Raises DataError for joints that can only be in degrees and were not said to."""
+    in_degrees = degrees_problem(joint_pos, robot)
+    if in_degrees is not None and not options.degrees:
+        raise DataError(f"{raw.source}: {in_degrees.what}: give --degrees")
+    notes = (
+        degrees_note(joint_pos) if options.degrees else None,
+        order_note(raw.root_quat, raw.quat_order) if options.quat_order is not None else None,
+    )
+    return tuple(note for note in notes if note is not None)
 
 
 def _unit(quat: Tensor, source: str) -> Tensor:

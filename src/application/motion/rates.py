@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from application.motion.findings import Finding
+from application.motion.findings import REORDER, Finding
 from application.motion.trajectory import continuous, rates
 from domain.motion.clip import MotionClip
 from domain.rotations import angular_velocity
@@ -30,12 +30,12 @@ def rate_problem(clip: MotionClip) -> Finding | None:
     factor, alike = _fit(given, moved)
     mixed = _exchanged(given, moved, clip.joints)
     if mixed is not None:
-        return Finding(what=f"joint_vel of {mixed}: its columns are in another order", options="")
+        return Finding(what=f"joint_vel of {mixed}: its columns are in another order", mend=REORDER)
     if alike < ALIKE:
         return Finding(
             what=f"joint_vel is not the velocity of joint_pos (correlation {alike:.2f}): its columns may be in another "
             "order",
-            options="",
+            mend=REORDER,
         )
     if not 1.0 / SAME_SPEED < factor < SAME_SPEED:
         fps = clip.fps * factor
@@ -60,7 +60,7 @@ def body_rate_problem(clip: MotionClip) -> Finding | None:
         factor, alike = _fit(given, moved)
         mixed = _exchanged(given, moved, clip.bodies)
         if mixed is not None:
-            return Finding(what=f"{key} of {mixed}: its bodies are in another order", options="")
+            return Finding(what=f"{key} of {mixed}: its bodies are in another order", mend=REORDER)
         if alike < ALIKE or not 1.0 / SAME_SPEED < factor < SAME_SPEED:
             return Finding(
                 what=f"{key} is not the velocity of {of}: {factor:.2f} times it (correlation {alike:.2f})", options=""

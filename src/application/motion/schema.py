@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from application.motion.keys import FREE_POS, missing_key
+from application.motion.names import left_out, meant
 from application.motion.ports import MotionArrays
 from domain.errors import DataError
 from domain.motion.clip import UNIT_NORM_ERROR, MotionClip
@@ -26,7 +28,6 @@ QUAT_ORDER = "quat_order"
 BODY_KEYS = {"body_pos_w": 3, "body_quat_w": 4, "body_lin_vel_w": 3, "body_ang_vel_w": 3}
 """Arrays of bodies, and what each holds of one."""
 KEYS = ("joint_pos", "joint_vel", *BODY_KEYS)
-FREE_POS = 7
 FREE_VEL = 6
 SAME_POSITION = 5e-3
 """m: how far two accounts of one position may be apart."""
@@ -40,6 +41,8 @@ class ReadMotion:
 
     clip: MotionClip
     notes: tuple[str, ...] = ()
+    quat_order: str = "wxyz"
+    """How its file writes rotations; the clip has w first."""
 
 
 def read_motion(file: MotionArrays, robot: EntityIndex) -> ReadMotion:
@@ -49,7 +52,7 @@ def read_motion(file: MotionArrays, robot: EntityIndex) -> ReadMotion:
         DataError: Not one of the forms: names file, key, expected and found shape, and the option of
             ``unilab motion convert`` that mends it; or a value is not finite: names key and frame.
     """
-    _check_keys(file)
+    _check_keys(file, len(robot.joints))
     frames = file.arrays["joint_pos"].shape[0] if file.arrays["joint_pos"].ndim else 0
     notes: list[str] = []
     joints, free = _joints(file, robot, notes)
@@ -66,7 +69,7 @@ def read_motion(file: MotionArrays, robot: EntityIndex) -> ReadMotion:
             lead = {"joint_pos": FREE_POS, "joint_vel": FREE_VEL}[key] if free else 0
             _check_shape(file, key, (frames, lead + len(joints)))
             value = value[:, [lead + joints.index(name) for name in robot.joints]]
-        _check_finite(file, key)
+        _check_finite(file, key, bodies.index(robot.root_body))
         arrays[key] = value
     quats = _w_first(file, arrays["body_quat_w"])
     _check_norm(file, quats, body_names)
@@ -84,7 +87,7 @@ def read_motion(file: MotionArrays, robot: EntityIndex) -> ReadMotion:
         body_lin_vel=arrays["body_lin_vel_w"].float(),
         body_ang_vel=arrays["body_ang_vel_w"].float(),
     )
-    return ReadMotion(clip=clip, notes=tuple(notes))
+    return ReadMotion(clip=clip, notes=tuple(notes), quat_order=file.texts.get(QUAT_ORDER, ("wxyz",))[0])
 
 
 def arrays_of(clip: MotionClip) -> tuple[dict[str, Tensor], dict[str, tuple[str, ...]]]:
@@ -114,16 +117,12 @@ def fps_of(file: MotionArrays) -> float:
     return rate
 
 
-def _check_keys(file: MotionArrays) -> None:
+def _check_keys(file: MotionArrays, joints: int) -> None:
     for key in KEYS:
         if holds_no_numbers(file, key):
             raise DataError(f"{file.source}: {key} holds {held(file, key)}, expected numbers")
         if key not in file.arrays:
-            keys = ", ".join(sorted({*file.arrays, *file.texts, *file.others})) or "nothing"
-            raise DataError(
-                f"{file.source}: {key} is missing (it holds {keys}): 'unilab motion convert FILE' makes a whole motion "
-                "file from root and joints"
-            )
+            raise DataError(missing_key(file, key, joints))
     check_texts(file)
 
 
@@ -172,14 +171,14 @@ def _joints(file: MotionArrays, robot: EntityIndex, notes: list[str]) -> tuple[t
         # The free joint has a name as well.
         names = names[1:]
     missing = [name for name in robot.joints if name not in names]
+    extra = [name for name in names if name not in robot.joints]
     if missing:
         raise DataError(
             f"{file.source}: joint_names lacks {', '.join(missing[:4])}{' and more' if len(missing) > 4 else ''}, "
-            f"expected all {count} joints of this robot"
+            f"expected all {count} joints of this robot{meant(missing, extra)}"
         )
-    extra = [name for name in names if name not in robot.joints]
     if extra:
-        notes.append(f"{len(extra)} joints that this robot has not are left out, the first is '{extra[0]}'")
+        notes.append(left_out("joint that this robot has not", "joints that this robot has not", extra))
     return names, width == len(names) + FREE_POS
 
 
@@ -193,7 +192,7 @@ def _bodies(file: MotionArrays, robot: EntityIndex, notes: list[str]) -> tuple[s
             raise DataError(f"{file.source}: body_names lacks '{robot.root_body}', the root of this robot")
         extra = [name for name in names if name not in (WORLD, *robot.bodies)]
         if extra:
-            notes.append(f"{len(extra)} bodies that this robot has not are left out, the first is '{extra[0]}'")
+            notes.append(left_out("body that this robot has not", "bodies that this robot has not", extra))
         return names
     for names in ((WORLD, *robot.bodies), robot.bodies):
         if length == len(names):
@@ -212,21 +211,25 @@ def _add_names(key: str) -> str:
 
 def _check_shape(file: MotionArrays, key: str, expected: tuple[int, ...]) -> None:
     found = tuple(file.arrays[key].shape)
-    if found != expected:
-        raise DataError(
-            f"{file.source}: {key} has shape {found}, expected {expected}: 'unilab motion convert FILE' computes "
-            "bodies and velocities anew"
-        )
+    if found == expected:
+        return
+    text = f"{file.source}: {key} has shape {found}, expected {expected}"
+    if found[:1] != expected[:1]:
+        raise DataError(f"{text}: all arrays need the same frames, as many as joint_pos")
+    if key.endswith(("_vel", "_vel_w")):
+        raise DataError(f"{text}: 'unilab motion convert FILE' computes velocities anew")
+    raise DataError(f"{text}: correct the array where the file is made")
 
 
-def _check_finite(file: MotionArrays, key: str) -> None:
+def _check_finite(file: MotionArrays, key: str, root: int) -> None:
     fine = torch.isfinite(file.arrays[key]).flatten(1).all(dim=1)
     if not bool(fine.all()):
         frame = int((~fine).int().argmax())
         bad = file.arrays[key][frame].flatten()
         kind = "a NaN" if bool(bad.isnan().any()) else "an inf"
         mend = "'unilab motion convert FILE' computes it anew from root and joints"
-        if key == "joint_pos":
+        of_root = key in ("body_pos_w", "body_quat_w") and not bool(torch.isfinite(file.arrays[key][:, root]).all())
+        if key == "joint_pos" or of_root:
             mend = "cut such frames out"
         raise DataError(f"{file.source}: {key} has {kind} at frame {frame}: {mend}")
 
@@ -241,9 +244,12 @@ def _check_norm(file: MotionArrays, quats: Tensor, bodies: list[str]) -> None:
     if bool(off.any()):
         frame = int(off.any(dim=1).int().argmax())
         body = int(off[frame].int().argmax())
+        mend = "'unilab motion convert FILE' computes it anew from root and joints"
+        if bool(off[:, 0].any()):
+            mend = "correct the root's where the file is made"
         raise DataError(
             f"{file.source}: body_quat_w has norm {float(norm[frame, body]):.3f} at frame {frame} ('{bodies[body]}'), "
-            "expected 1: 'unilab motion convert FILE' computes it anew from root and joints"
+            f"expected 1: {mend}"
         )
 
 

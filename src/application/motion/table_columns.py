@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from application.motion.names import left_out, meant
 from application.motion.ports import MotionTable
+from application.motion.tilt import more_upright
 from domain.errors import DataError
 from domain.physics import EntityIndex
-from domain.rotations import quat_rotate
 
 POS_WIDTH = 3
 QUAT_WIDTH = 4
@@ -48,9 +49,10 @@ def columns_of(table: MotionTable, robot: EntityIndex, quat_order: str | None) -
         )
     quat = table.rows[:, POS_WIDTH:lead]
     if quat_order is None:
+        upright = more_upright(quat)
+        hint = "" if upright is None else f" (the robot is upright with {upright})"
         raise DataError(
-            f"{table.source}: nothing says how its quaternion is written: give --quat-order wxyz or xyzw"
-            f"{_upright(quat)}"
+            f"{table.source}: nothing says how its quaternion is written: give --quat-order wxyz or xyzw{hint}"
         )
     return Columns(
         root_pos=table.rows[:, :POS_WIDTH],
@@ -71,19 +73,23 @@ def _by_name(table: MotionTable, header: Sequence[str], robot: EntityIndex, quat
     quat = [_find(table, places, QUAT_PREFIXES, part, "quaternion") for part in "wxyz"]
     if quat_order == "xyzw":
         raise DataError(f"{table.source} names the parts of its quaternion: leave --quat-order out")
-    joints = []
+    joints, missing = [], []
     for joint in robot.joints:
         known = [places[name] for name in (joint, joint.removesuffix(JOINT_SUFFIX), f"{joint}_dof") if name in places]
-        if not known:
-            raise DataError(f"{table.source}: there is no column '{joint}'")
-        joints.append(known[0])
-    unused = len(header) - len({*root, *quat, *joints})
+        joints += known[:1]
+        missing += [] if known else [joint]
+    others = [name for place, name in enumerate(header) if place not in {*root, *quat, *joints}]
+    if missing:
+        more = f", nor for {len(missing) - 1} more joints" if len(missing) > 2 else ""
+        more = f", nor '{missing[1]}'" if len(missing) == 2 else more
+        raise DataError(f"{table.source}: there is no column '{missing[0]}'{more}{meant(missing, others)}")
+    notes = (left_out("column that is neither root nor joint", "columns that are neither root nor joints", others),)
     return Columns(
         root_pos=table.rows[:, root],
         root_quat=table.rows[:, quat],
         joint_pos=table.rows[:, joints],
         quat_order="wxyz",
-        notes=(f"{unused} columns are neither root nor joints and left out",) if unused else (),
+        notes=notes if others else (),
     )
 
 
@@ -93,16 +99,3 @@ def _find(table: MotionTable, places: Mapping[str, int], prefixes: Sequence[str]
             return places[f"{prefix}{part}"]
     named = " or ".join(f"'{prefix}{part}'" for prefix in prefixes[:3])
     raise DataError(f"{table.source}: there is no column {named} for the root's {what}")
-
-
-def _upright(quat: Tensor) -> str:
-    """Return which order keeps the root more upright, as a hint."""
-    up = quat.new_tensor([0.0, 0.0, 1.0]).expand(len(quat), 3)
-    norm = quat.norm(dim=1, keepdim=True).clamp(min=1e-9)
-    height = {
-        order: float(quat_rotate((quat / norm)[:, places], up)[:, 2].mean())
-        for order, places in (("wxyz", [0, 1, 2, 3]), ("xyzw", [3, 0, 1, 2]))
-    }
-    if abs(height["wxyz"] - height["xyzw"]) < 0.1:
-        return ""
-    return f" (the robot is upright with {max(height, key=lambda order: height[order])})"

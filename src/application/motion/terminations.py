@@ -43,10 +43,20 @@ class End:
     why: str
 
 
-def ends_of(clip: MotionClip, robot: EntityIndex, kinematics: Kinematics, poses: Poses) -> list[End]:
-    """Return the first frame of each termination that is certain; ``poses`` are the clip's, frame by frame."""
+def ends_of(
+    clip: MotionClip, robot: EntityIndex, kinematics: Kinematics, poses: Poses, limit: float = HEIGHT
+) -> list[End]:
+    """Return the first frame of each termination that is certain.
+
+    Args:
+        clip: The reference.
+        robot: Names and ranges.
+        kinematics: Of that robot.
+        poses: The clip's, frame by frame.
+        limit: How far ``anchor_pos`` and ``ee_body_pos`` let a height be off, m.
+    """
     found: dict[str, End] = {}
-    for end in (*_unreachable(clip, robot, kinematics), *_floor(poses), *_falls(clip, poses)):
+    for end in (*_unreachable(clip, robot, kinematics, limit), *_floor(poses, limit), *_falls(clip, poses, limit)):
         if end.term not in found or end.frame < found[end.term].frame:
             found[end.term] = end
     return sorted(found.values(), key=lambda end: end.frame)
@@ -74,7 +84,7 @@ def height_problem(clip: MotionClip, clearance: Tensor, limit: float = HEIGHT) -
     return None
 
 
-def _unreachable(clip: MotionClip, robot: EntityIndex, kinematics: Kinematics) -> Iterator[End]:
+def _unreachable(clip: MotionClip, robot: EntityIndex, kinematics: Kinematics, limit: float) -> Iterator[End]:
     """Yield where bodies are not where root and joints, within their limits, put them."""
     path = trajectory_of(clip, robot)
     low, high = torch.tensor(robot.joint_range, dtype=torch.float64).unbind(dim=1)
@@ -86,21 +96,21 @@ def _unreachable(clip: MotionClip, robot: EntityIndex, kinematics: Kinematics) -
         return (wanted - reached.body_pos[:, robot.bodies.index(name), 2]).abs()
 
     anchor = ANCHOR if ANCHOR in clip.bodies and ANCHOR in robot.bodies else robot.root_body
-    yield from _first("anchor_pos", height_off(anchor), HEIGHT, f"'{anchor}' is {{:.2f}} m from its height")
+    yield from _first("anchor_pos", height_off(anchor), limit, f"'{anchor}' is {{:.2f}} m from its height")
     wanted, own = clip.body_quat[:, clip.bodies.index(anchor)], reached.body_quat[:, robot.bodies.index(anchor)]
     lean = (_gravity_z(wanted.double()) - _gravity_z(own)).abs()
     yield from _first("anchor_ori", lean, TILT, f"'{anchor}' leans otherwise by {{:.2f}}")
     for name in ENDS:
         if name in clip.bodies and name in robot.bodies:
-            yield from _first("ee_body_pos", height_off(name), HEIGHT, f"'{name}' is {{:.2f}} m from its height")
+            yield from _first("ee_body_pos", height_off(name), limit, f"'{name}' is {{:.2f}} m from its height")
 
 
-def _floor(poses: Poses) -> Iterator[End]:
+def _floor(poses: Poses, limit: float) -> Iterator[End]:
     """Yield where the floor keeps the robot from the reference."""
-    yield from _first("anchor_pos", -poses.clearance, HEIGHT, "the robot is {:.2f} m inside the floor")
+    yield from _first("anchor_pos", -poses.clearance, limit, "the robot is {:.2f} m inside the floor")
 
 
-def _falls(clip: MotionClip, poses: Poses) -> Iterator[End]:
+def _falls(clip: MotionClip, poses: Poses, limit: float) -> Iterator[End]:
     """Yield where the reference leaves the path of a free fall while nothing touches the floor, or falls faster."""
     height, dt = poses.com[:, 2], 1.0 / clip.fps
     (speed,) = torch.gradient(height, spacing=dt)
@@ -113,8 +123,8 @@ def _falls(clip: MotionClip, poses: Poses) -> Iterator[End]:
         aloft = aloft[:-1] & in_air[steps:]
         # Who falls less far than the floor stays there.
         hang = torch.where(aloft, torch.minimum(above, poses.clearance[steps:]), 0.0)
-        yield from _first("anchor_pos", hang, HEIGHT, "nothing carries the robot, it falls {:.2f} m", steps)
-        yield from _first("anchor_pos", -above, HEIGHT, "the robot cannot fall so fast, it lags {:.2f} m", steps)
+        yield from _first("anchor_pos", hang, limit, "nothing carries the robot, it falls {:.2f} m", steps)
+        yield from _first("anchor_pos", -above, limit, "the robot cannot fall so fast, it lags {:.2f} m", steps)
 
 
 def _first(term: str, error: Tensor, limit: float, why: str, offset: int = 0) -> Iterator[End]:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 FOUND = 1
 WORST_BODIES = 5
+ROBOT = "g1"
+RATE = 50.0
+"""Hz: what the tasks of that robot run at."""
+CONTENT = "nothing is wrong with it"
 
 motion = typer.Typer(name="motion")
 Source = Annotated[str, typer.Argument(metavar="FILE", help="Motion file (NPZ), or builtin:NAME.")]
@@ -34,7 +38,7 @@ def _help(context: typer.Context) -> None:
 @motion.command("inspect")
 def inspect(
     source: Source,
-    robot: Robot = "g1",
+    robot: Robot = ROBOT,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE.png", help="Draw root and joints over time.")
     ] = None,
@@ -65,10 +69,10 @@ def inspect(
 @motion.command("check")
 def check(
     source: Source,
-    robot: Robot = "g1",
+    robot: Robot = ROBOT,
     control_rate: Annotated[
         float, typer.Option("--control-rate", help="Control steps a second of the task; a clip has a frame for each.")
-    ] = 50.0,
+    ] = RATE,
 ) -> None:
     """Say what is wrong with a motion, what it would do to training, and how to mend it. Nothing is simulated.
 
@@ -88,8 +92,8 @@ def check(
 def convert(
     source: Annotated[str, typer.Argument(metavar="FILE", help="NPZ, a table of numbers (CSV), or builtin:NAME.")],
     out: Out,
-    robot: Robot = "g1",
-    fps: Fps = 50.0,
+    robot: Robot = ROBOT,
+    fps: Fps = RATE,
     fps_in: Annotated[
         float | None, typer.Option("--fps-in", help="Rate of FILE: of a table, or instead of what an NPZ says.")
     ] = None,
@@ -116,6 +120,7 @@ def convert(
     unilab motion convert dance.csv --fps-in 30 --quat-order xyzw --out dance.npz
     """
     from application.motion.convert import ConvertOptions
+    from entrypoints.motion_tools import check_made
     from entrypoints.motion_tools import convert as run_convert
 
     options = ConvertOptions(
@@ -128,15 +133,19 @@ def convert(
         drop_free_joint=drop_free_joint,
         root_body=root_body,
     )
-    _print_written(run_convert(_desk(robot), source, out, options, force=force), out)
+    desk = _desk(robot)
+    made = run_convert(desk, source, out, options, force=force)
+    _print_written(made, out)
+    count = len(check_made(desk, made).findings)
+    typer.echo(_verdict(count, out, robot, made.clip.fps))
 
 
 @motion.command("make")
 def make(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Built-in motion: squat, sway, step or wave.")],
     out: Out,
-    robot: Robot = "g1",
-    fps: Fps = 50.0,
+    robot: Robot = ROBOT,
+    fps: Fps = RATE,
     force: Force = False,
 ) -> None:
     """Write a built-in motion to a file.
@@ -212,15 +221,23 @@ def _print_report(report: "MotionReport") -> None:
     for finding in report.findings:
         typer.echo(f"found: {finding.what}{_repair(finding, report.clip.source)}")
     if not report.findings:
-        typer.echo("nothing is wrong with it")
+        typer.echo(CONTENT)
+
+
+def _verdict(count: int, out: Path, robot: str, fps: float) -> str:
+    """Return whether a check of a file that was written is content, and the command that says what it found."""
+    if count == 0:
+        return CONTENT
+    options = ("" if robot == ROBOT else f" --robot {robot}") + ("" if fps == RATE else f" --control-rate {fps:g}")
+    return f"{count} finding{'s' if count > 1 else ''}: unilab motion check {out}{options}"
 
 
 def _repair(finding: "Finding", source: str) -> str:
-    if finding.options is None:
-        return ""
     from application.motion.findings import convert_command
 
-    return f"\n  -> {convert_command(source, finding.options)}"
+    if finding.options is not None:
+        return f"\n  -> {convert_command(source, finding.options)}"
+    return "" if finding.mend is None else f"\n  {finding.mend}"
 
 
 def _print_written(made: "ReadMotion", out: Path) -> None:

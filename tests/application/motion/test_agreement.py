@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from application.motion.agreement import Diagnosis, compare, diagnose, identity_only, undecidable_order
+from application.motion.findings import REORDER
 from application.motion.trajectory import Trajectory, clip_of
 from domain.motion.clip import MotionClip
 from domain.rotations import quat_from_euler_xyz, quat_mul
@@ -50,7 +51,7 @@ def test_two_bodies_in_each_others_place_are_named() -> None:
     found = diagnosis(mixed)
 
     assert found is not None
-    assert (found.decided, found.options) == (False, "")
+    assert (found.decided, found.options, found.mend) == (False, None, REORDER)
     # The feet stand 2 * (0.064452 + 0.052 + 0.0021489 - 0.000094445) m apart.
     assert found.what.startswith("body 'left_ankle_roll_link' is 0.237 m from where")
     assert "at frame 0, and just where 'right_ankle_roll_link' belongs" in found.what

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from application.motion.check import MotionReport, check_motion
-from application.motion.findings import convert_command
+from application.motion.findings import REORDER, Finding, convert_command, line_of
 from application.motion.schema import ReadMotion
 from application.motion.trajectory import clip_of, trajectory_of
 from domain.motion.clip import MotionClip
@@ -137,3 +137,26 @@ def test_notes_are_no_findings() -> None:
 def test_the_command_that_mends_has_the_file_and_the_options() -> None:
     assert convert_command("a.npz", "--scale 0.01") == "unilab motion convert a.npz --scale 0.01 --out NEW.npz"
     assert convert_command("a.npz", "") == "unilab motion convert a.npz --out NEW.npz"
+
+
+def test_no_command_is_offered_while_columns_are_in_another_order() -> None:
+    """A conversion would make bodies and velocities that fit the wrong joints."""
+    clip = builtin("squat")
+    places = [clip.joints.index("left_knee_joint"), clip.joints.index("left_elbow_joint")]
+    joints = clip.joint_pos.clone()
+    joints[:, places] = joints[:, places[::-1]]
+    raised = clip.body_pos + torch.tensor([0.0, 0.0, 0.5])
+
+    found = report(dataclasses.replace(clip, joint_pos=joints, body_pos=raised)).findings
+
+    assert len(found) > 1
+    assert [finding.options for finding in found] == [None] * len(found)
+    assert found[0].mend == REORDER
+
+
+def test_a_finding_is_one_line_with_what_mends_it() -> None:
+    assert line_of(Finding(what="low"), "a.npz") == "low"
+    assert line_of(Finding(what="low", mend="lift it"), "a.npz") == "low: lift it"
+    assert line_of(Finding(what="low", options="--scale 2"), "a.npz") == (
+        "low: 'unilab motion convert a.npz --scale 2 --out NEW.npz'"
+    )

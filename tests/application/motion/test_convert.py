@@ -242,3 +242,72 @@ def test_a_rate_out_of_all_measure_is_refused_and_not_tried(options: dict[str, o
 def test_a_root_beyond_the_body_axis_is_refused(place: int) -> None:
     with pytest.raises(DataError, match=f"--root-body is {place}, and there are 31 bodies"):
         convert(unnamed(SQUAT), root_body=place)
+
+
+def table_of(quat: torch.Tensor, joints: torch.Tensor = SQUAT.joint_pos) -> MotionTable:
+    rows = torch.cat((SQUAT.body_pos[:, 0], quat, joints), dim=1).double()
+    return MotionTable(source="squat.csv", header=None, rows=rows)
+
+
+def notes_of(table: MotionTable, **options: object) -> tuple[str, ...]:
+    given = dataclasses.replace(ConvertOptions(fps_in=50.0, quat_order="wxyz"), **options)  # type: ignore[arg-type]
+    return convert_table(table, INDEX, g1_kinematics(), given).notes[1:]
+
+
+def test_an_order_that_lays_the_robot_down_is_told() -> None:
+    turned = torch.tensor([0.8, 0.0, 0.0, 0.6]).repeat(SQUAT.frames, 1)
+
+    assert notes_of(table_of(turned)) == ()
+    (note,) = notes_of(table_of(turned), quat_order="xyzw")
+    assert note.startswith("with --quat-order xyzw the root is tilted by ")
+    assert note.endswith("and with wxyz by 0: check the order")
+
+
+def test_a_file_that_was_made_with_the_wrong_order_is_mended_by_the_other() -> None:
+    """What the finding on it says to do."""
+    yaw = math.radians(170.0)
+    quat = torch.tensor([math.cos(yaw / 2), 0.0, 0.0, math.sin(yaw / 2)])
+    wrong = convert_table(
+        table_of(quat[[1, 2, 3, 0]].repeat(SQUAT.frames, 1)),
+        INDEX,
+        g1_kinematics(),
+        ConvertOptions(fps_in=50.0, quat_order="wxyz"),
+    ).clip
+
+    found = convert(unnamed(wrong), quat_order="xyzw").clip
+
+    torch.testing.assert_close(found.body_quat[:, 0], quat.expand(SQUAT.frames, 4), atol=1e-5, rtol=0)
+
+
+def test_joints_of_a_table_in_degrees_are_refused_and_radians_taken_for_degrees_told() -> None:
+    level = SQUAT.body_quat[:, 0]
+
+    with pytest.raises(DataError, match=r"^squat\.csv: joint_pos looks like degrees.*: give --degrees$"):
+        notes_of(table_of(level, torch.rad2deg(SQUAT.joint_pos)))
+    assert notes_of(table_of(level, torch.rad2deg(SQUAT.joint_pos)), degrees=True) == ()
+    (note,) = notes_of(table_of(level), degrees=True)
+    assert note.startswith("with --degrees no joint is further than 0.0")
+
+
+def test_a_rate_that_replaces_another_one_is_told() -> None:
+    arrays = {**unnamed(SQUAT), "fps": np.array([100])}
+
+    assert "--fps-in 50 replaces the rate that the file states, 100 fps" in convert(arrays, fps_in=50.0).notes
+    assert not any("replaces" in note for note in convert(unnamed(SQUAT), fps_in=50.0).notes)
+
+
+def test_velocities_that_contradict_positions_and_rate_are_told() -> None:
+    doubled = convert({**unnamed(SQUAT), "fps": np.array([100])}).notes
+    other = convert({**unnamed(SQUAT), "body_lin_vel_w": np.zeros((341, 31, 3))}).notes
+    short = convert({**unnamed(SQUAT), "joint_vel": unnamed(SQUAT)["joint_vel"][:300]}).notes
+
+    assert any("fps says 100" in note and "(--fps-in 50 would follow them); velocities are" in note for note in doubled)
+    assert any(note.startswith("body_lin_vel_w is not the velocity of body_pos_w") for note in other)
+    assert any("have not the same frames (joint_pos 341, joint_vel 300, " in note for note in short)
+
+
+@pytest.mark.parametrize("case", ["good", "centimetres", "w last", "degrees", "doubled rate"])
+def test_what_an_option_mends_is_no_contradiction(case: str) -> None:
+    arrays, options = CASES[case]
+
+    assert not any("velocit" in note for note in convert(arrays, **options).notes)

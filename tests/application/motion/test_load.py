@@ -9,8 +9,11 @@ import pytest
 import torch
 
 from adapters.motion_npz.motion_files import LocalMotionFiles
-from application.motion.load import MotionTools, absolute_sources, load_clips
-from application.motion.ports import Kinematics
+from adapters.mujoco.kinematics import MujocoKinematics
+from application.motion.check import check_motion
+from application.motion.load import MotionTools, absolute_sources, load_clips, read_source
+from application.motion.ports import Kinematics, Poses
+from application.motion.trajectory import clip_of, trajectory_of
 from application.robots import cartpole
 from application.robots.scene import SceneModel
 from domain.errors import ConfigurationError, DataError
@@ -169,7 +172,8 @@ def test_velocities_in_each_others_place_are_refused_by_name(
     text = refused(tmp_path, arrays)
 
     assert text.startswith(f"{key} of '{one}' is the velocity of '{other}'")
-    assert "unilab motion convert " in text
+    assert "correct joint_names or body_names, or the order of the columns" in text
+    assert "motion convert" not in text
 
 
 def test_velocities_of_bodies_that_were_left_out_are_refused(tmp_path: Path) -> None:
@@ -268,11 +272,14 @@ def test_the_home_of_nobody_is_refused() -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("nowhere/dance.npz", r"motion file nowhere/dance\.npz does not exist: check the path$"),
+        (
+            "nowhere/dance.npz",
+            r"motion file nowhere/dance\.npz does not exist: check the path; if it has moved, --motion NEWPATH",
+        ),
         ("builtin:sqaut", r"unknown built-in motion 'sqaut': did you mean 'squat'\?"),
         ("squat", r"does not exist: check the path; did you mean 'builtin:squat'\?"),
         ("built-in:wave", r"did you mean 'builtin:wave'\?"),
-        ("dance.csv", r"is a table: make a motion file of it with 'unilab motion convert dance\.csv"),
+        ("dance.csv", r"is a table: .*convert dance\.csv --fps-in N --quat-order ORDER --out NEW"),
     ],
 )
 def test_a_motion_that_is_not_there_is_never_another_one(source: str, message: str) -> None:
@@ -301,3 +308,88 @@ def test_joints_in_degrees_are_no_matter_of_the_rate(tmp_path: Path) -> None:
 
     assert text.startswith("joint_pos is in degrees, expected radians")
     assert "--degrees --out NEW.npz'" in text
+
+
+def made(**changes: torch.Tensor) -> Arrays:
+    """Return the arrays of a clip that fits itself, made from the squat with other roots or joints."""
+    path = dataclasses.replace(trajectory_of(SQUAT, g1_robot()), **changes)  # type: ignore[arg-type]
+    return unnamed(clip_of(path, g1_robot(), g1_kinematics(), "made"))
+
+
+def squat_joints(**places: tuple[slice, float]) -> torch.Tensor:
+    joints = SQUAT.joint_pos.double().clone()
+    for name, (frames, value) in places.items():
+        joints[frames, g1_robot().joints.index(name)] = value
+    return joints
+
+
+def test_joints_that_look_like_degrees_are_refused_with_that_alone(tmp_path: Path) -> None:
+    text = refused(tmp_path, made(joint_pos=torch.rad2deg(SQUAT.joint_pos.double())))
+
+    assert text.startswith("joint_pos looks like degrees, expected radians: ")
+    assert text.count("unilab motion convert") == 1
+    assert "--degrees --out NEW.npz'" in text
+
+
+def test_every_finding_of_a_check_that_is_no_refusal_is_told(tmp_path: Path) -> None:
+    root = SQUAT.body_pos[:, 0].double().clone()
+    root[:, 2] -= 0.1
+    arrays = made(root_pos=root, joint_pos=squat_joints(waist_roll_joint=(slice(None), 0.72)))
+    path = save(tmp_path / "low.npz", arrays)
+
+    _, told = load(path)
+
+    # 0.52 rad is the end of the waist's range.
+    notes = [line.removeprefix(f"{path}: ") for line in told if "names" not in line]
+    assert notes[0] == "1 of 29 joints leave their ranges, the furthest is 'waist_roll_joint', by 0.200 rad at frame 0"
+    assert notes[1].startswith("the robot is 0.1")
+    assert f"'unilab motion convert {path} --root-height-offset 0.1" in notes[1]
+    report = check_motion(
+        read_source(path, g1_scene().index, g1_kinematics(), TOOLS.files), g1_scene().index, g1_kinematics(), 50.0
+    )
+    assert [note.split(": '")[0] for note in notes] == [finding.what for finding in report.findings]
+
+
+def test_an_end_that_is_certain_somewhere_is_told_and_one_from_the_first_frame_refused(tmp_path: Path) -> None:
+    late = save(tmp_path / "late.npz", made(joint_pos=squat_joints(left_hip_roll_joint=(slice(200, 300), -1.6))))
+
+    _, told = load(late)
+
+    assert any("termination 'ee_body_pos' ends every episode that reaches frame 200" in line for line in told)
+    text = refused(tmp_path, made(joint_pos=squat_joints(left_hip_roll_joint=(slice(None), -1.6))))
+    assert text.startswith(
+        "termination 'ee_body_pos' ends every episode that reaches frame 0: 'left_ankle_roll_link' is"
+    )
+    assert "motion convert" not in text
+
+
+def test_a_long_clip_is_looked_at_in_a_thousand_frames(tmp_path: Path) -> None:
+    path = trajectory_of(SQUAT, g1_robot())
+    long = dataclasses.replace(
+        path,
+        root_pos=path.root_pos.repeat(8, 1),
+        root_quat=path.root_quat.repeat(8, 1),
+        joint_pos=path.joint_pos.repeat(8, 1),
+    )
+    file = save(tmp_path / "long.npz", unnamed(clip_of(long, g1_robot(), g1_kinematics(), "long")))
+    looked: list[int] = []
+
+    class Counting(MujocoKinematics):
+        def poses(self, qpos: torch.Tensor) -> Poses:
+            looked.append(len(qpos))
+            return super().poses(qpos)
+
+    tools = MotionTools(files=LocalMotionFiles(), kinematics=lambda scene: Counting(scene, g1_robot()))
+    load_clips([file], g1_scene(), step_dt=STEP_DT, tools=tools, height_limit=0.25)
+
+    assert max(looked) == 1000
+
+
+def test_an_upside_down_robot_is_not_told_to_be_lifted(tmp_path: Path) -> None:
+    over = torch.tensor([0.0, 1.0, 0.0, 0.0], dtype=torch.float64).repeat(SQUAT.frames, 1)
+    root = SQUAT.body_pos[:, 0].double() + torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64)
+
+    text = refused(tmp_path, made(root_quat=over, root_pos=root))
+
+    assert text.startswith("the robot is upside down in most frames ('pelvis' by 180 degrees)")
+    assert "--root-height-offset" not in text

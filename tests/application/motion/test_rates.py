@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 import torch
 
+from application.motion.findings import REORDER
 from application.motion.rates import body_rate_problem, rate_problem
 from domain.motion.clip import MotionClip
 from domain.rotations import quat_from_euler_xyz, quat_mul, quat_rotate, quat_rotate_inverse
@@ -65,7 +66,7 @@ def test_two_joints_whose_velocities_change_places_are_named_though_all_others_f
 
     assert found is not None
     assert found.what.startswith("joint_vel of 'left_ankle_pitch_joint' is the velocity of 'waist_roll_joint'")
-    assert found.options == ""
+    assert (found.options, found.mend) == (None, REORDER)
 
 
 @pytest.mark.parametrize(

@@ -263,7 +263,7 @@ def test_a_body_with_a_name_of_another_script_is_one_that_the_robot_has_not() ->
 
     found = read_motion(opened({**arrays, "body_names": names}), ROBOT)
 
-    assert "the first is 'тело_💥'" in found.notes[1]
+    assert found.notes[1] == "1 body that this robot has not is left out: 'тело_💥'"
     assert clip().bodies[3] not in found.clip.bodies
 
 
@@ -303,3 +303,29 @@ def test_a_rate_that_is_not_whole_is_kept() -> None:
     arrays, _ = arrays_of(builtin("sway", 29.97))
 
     assert float(arrays["fps"]) == pytest.approx(29.97)
+
+
+def test_arrays_of_unlike_length_get_no_command() -> None:
+    arrays = unnamed(clip())
+
+    with pytest.raises(
+        DataError, match=r"joint_vel has shape \(300, 29\), .*: all arrays need the same frames, as"
+    ) as caught:
+        read_motion(opened({**arrays, "joint_vel": arrays["joint_vel"][:300]}), ROBOT)
+
+    assert "motion convert" not in str(caught.value)
+
+
+def test_a_joint_with_a_slip_in_its_name_is_asked_for() -> None:
+    names = np.array([name.replace("left_knee", "left_kne") for name in clip().joints])
+
+    with pytest.raises(DataError, match=r"did you mean 'left_knee_joint' by 'left_kne_joint'\?$"):
+        read_motion(opened({**unnamed(clip()), "joint_names": names}), ROBOT)
+
+
+def test_a_root_that_is_not_finite_cannot_be_computed_anew() -> None:
+    arrays = unnamed(clip())
+    arrays["body_pos_w"][9, 1, 2] = np.nan
+
+    with pytest.raises(DataError, match=r"body_pos_w has a NaN at frame 9: cut such frames out$"):
+        read_motion(opened(arrays), ROBOT)

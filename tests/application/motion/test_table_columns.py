@@ -56,7 +56,24 @@ def test_columns_of_something_else_are_left_out_and_counted() -> None:
     found = columns_of(table(rows, ("time", *NAMES)), ROBOT, None)
 
     assert torch.equal(found.joint_pos, ROWS[:, 7:])
-    assert found.notes == ("1 columns are neither root nor joints and left out",)
+    assert found.notes == ("1 column that is neither root nor joint is left out: 'time'",)
+
+
+def test_several_columns_that_are_left_out_are_named() -> None:
+    more = torch.zeros(len(ROWS), 5).double()
+
+    found = columns_of(table(torch.cat((ROWS, more), dim=1), (*NAMES, "a", "b", "c", "d", "e")), ROBOT, None)
+
+    assert found.notes == ("5 columns that are neither root nor joints are left out: 'a', 'b', 'c', 'd' and 1 more",)
+
+
+def test_a_column_with_a_slip_in_its_name_is_asked_for() -> None:
+    names = tuple("Left_Knee_joynt" if name == "left_knee_joint" else name for name in NAMES)
+
+    with pytest.raises(
+        DataError, match=r"no column 'left_knee_joint'; did you mean 'left_knee_joint' by 'Left_Knee_joynt'\?$"
+    ):
+        columns_of(table(ROWS, names), ROBOT, None)
 
 
 def test_without_an_order_of_the_quaternion_nothing_is_guessed_and_a_hint_given() -> None:

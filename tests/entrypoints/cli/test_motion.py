@@ -114,6 +114,30 @@ def test_a_table_becomes_a_motion_file(home: Path, capsys: pytest.CaptureFixture
     assert "give --quat-order wxyz or xyzw" in capsys.readouterr().err
 
 
+def test_a_conversion_ends_with_what_a_check_of_it_would_say(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arrays = unnamed(builtin("squat"))
+    arrays["body_pos_w"] = arrays["body_pos_w"] + np.array([0.0, 0.0, 0.1], dtype=np.float32)
+    save(home / "high.npz", arrays)
+
+    assert motion("convert", "high.npz", "--out", "good.npz", "--root-height-offset", "-0.1") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "nothing is wrong with it"
+    assert motion("convert", "high.npz", "--out", "new.npz", "--fps", "60") == 0
+    verdict = capsys.readouterr().out.splitlines()[-1]
+    assert verdict == "1 finding: unilab motion check new.npz --control-rate 60"
+    assert main(verdict.split()[3:]) == 1
+    assert capsys.readouterr().out.count("found: ") == 1
+
+
+def test_a_contradiction_in_a_file_is_told_where_it_is_converted(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(home / "fast.npz", {**unnamed(builtin("squat")), "fps": np.array([100])})
+
+    assert motion("convert", "fast.npz", "--out", "new.npz") == 0
+
+    assert "note: fps says 100 and the velocities say 50" in capsys.readouterr().out
+
+
 def test_a_built_in_motion_is_converted_like_a_file(home: Path) -> None:
     assert motion("convert", "builtin:step", "--fps", "60", "--out", "step.npz") == 0
 
@@ -193,7 +217,7 @@ FAULTS: dict[str, Callable[[], Arrays]] = {
 MESSAGES = {
     "folder": "is a folder: name a file",
     "empty": "is no NPZ (not a zip file)",
-    "cut": "is no NPZ (not a zip file)",
+    "cut": "is damaged or cut short",
     "changed": "is damaged",
     "wide": "joint_pos has shape (341, 36), expected (frames, 29)",
     "bodies": "body_pos_w has shape (341, 52, 3), expected (frames, 31, 3)",
