@@ -376,7 +376,6 @@ class ManagerBasedRlEnv(Stateful):
     def _renew(self, before: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Merge the observations of written rows into ``before`` and publish the result."""
         writes = self.view.writes
-        self.commands.refresh()
         renewed = self.observations.renew(writes.written, writes.reset)
         rows = writes.written.unsqueeze(1)
         merged = {group: torch.where(rows, value, before[group]) for group, value in renewed.items()}

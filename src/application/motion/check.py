@@ -13,6 +13,7 @@ from application.motion.terminations import End, ends_of
 from application.motion.trajectory import robot_of
 from application.motion.units import degrees_problem
 from domain.motion.clip import MotionClip
+from domain.motion.command import FPS_TOLERANCE
 from domain.physics import EntityIndex, ModelIndex
 
 
@@ -107,7 +108,7 @@ def _rates(clip: MotionClip, control_rate: float) -> Iterator[Finding]:
     wrong = rate_problem(clip)
     if wrong is not None:
         yield wrong
-    elif abs(clip.fps / control_rate - 1.0) > 1e-3:
+    elif abs(clip.fps / control_rate - 1.0) > FPS_TOLERANCE:
         yield Finding(
             what=f"its rate is {clip.fps:g} fps and control runs at {control_rate:g} Hz, one frame a step",
             options=f"--fps {control_rate:g}",

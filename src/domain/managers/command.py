@@ -56,9 +56,6 @@ class CommandTerm(Stateful):
     def update(self, live: Tensor) -> None:
         """Follow the state (e.g. heading control) once a step; rows not in ``live`` are done."""
 
-    def refresh(self) -> None:
-        """Derive anew what follows from a state that has just been written, for observations; nothing by default."""
-
 
 class CommandManager(Stateful):
     """All command terms; publishes each one's ``value`` in ``env.commands``.
@@ -135,11 +132,6 @@ class CommandManager(Stateful):
             self._start_timers(mask.unsqueeze(1), self._timer_draws[1])
         for term, draw in zip(self.terms.values(), self._draws, strict=True):
             term.resample(mask, draw)
-
-    def refresh(self) -> None:
-        """Let the terms follow a state that has just been written."""
-        for term in self.terms.values():
-            term.refresh()
 
     def metrics(self) -> dict[str, Tensor]:
         """Return every metric's mean over the episode so far, (num_envs,), as ``command/metric``."""

@@ -240,9 +240,9 @@ class MotionCommand(CommandTerm):
             failed = self.env.terminated & ~self.env.state.diverged
             self.sampler.fold(self.frame, failed)
         self.frame += 1
-        past = live & (self.frame > self.clip_end)
+        past = live & (self.frame > self.clip_end) if self._wraps else None
         torch.minimum(self.frame, self.clip_end, out=self.frame)
-        if not self._wraps or self.env.backend.skips(past):
+        if past is None or self.env.backend.skips(past):
             self._look_up()
             return
         self._start(past, self._wrap_draw)

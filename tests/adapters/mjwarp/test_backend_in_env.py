@@ -171,7 +171,8 @@ def test_recorded_steps_are_the_eager_ones(task: str) -> None:
         assert torch.equal(seen.truncated, expected.truncated)
         assert bool(seen.truncated[3]) == (step == 10)
 
-    assert same.float().mean() >= 0.9
+    # All rows of the simpler robots were seen to agree.
+    assert same.float().mean() >= (0.9 if task.startswith("g1_") else 1.0)
     for env in (eager, recorded):
         env.close()
 

@@ -97,4 +97,4 @@ def test_both_backends_step_a_task_alike(task: str, scale: float, tolerance: dic
             same |= mask
 
     assert {name: value for name, value in worst.items() if value > tolerance[name]} == {}
-    assert compared >= 0.9 * STEPS * ENVS
+    assert compared >= (0.9 if task.startswith("g1_") else 1.0) * STEPS * ENVS

@@ -79,6 +79,9 @@ def test_a_rate_field_that_is_doubled_and_one_that_only_differs() -> None:
     """FR-11."""
     assert options(dataclasses.replace(builtin("squat"), fps=100.0)) == ["--fps-in 50"]
     assert options(builtin("squat", 30.0)) == ["--fps 50"]
+    # As near as an environment asks for, and no nearer.
+    assert options(dataclasses.replace(builtin("squat"), fps=50.02)) == ["--fps 50"]
+    assert options(dataclasses.replace(builtin("squat"), fps=50.004)) == []
     assert report(builtin("squat", 30.0), rate=30.0).findings == ()
 
 

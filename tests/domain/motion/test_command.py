@@ -30,7 +30,6 @@ def put_root(env: ManagerBasedRlEnv, pose: Tensor, velocity: Tensor) -> None:
         writes.write_root_pose(robot, pose.expand(env.num_envs, 7), rows)
         writes.write_root_velocity(robot, velocity.expand(env.num_envs, 6), rows)
     writes.commit()
-    env.commands.refresh()
 
 
 def test_value_is_the_references_joints() -> None:

@@ -47,8 +47,6 @@ def count(env: ManagerBasedRlEnv, live: Tensor) -> CountDispatches:
     with writes.transaction(done, "reset"), counts:
         env.commands.reset(done)
     writes.commit()
-    with counts:
-        env.commands.refresh()
     return counts
 
 

@@ -87,14 +87,12 @@ def test_a_reset_of_no_row_draws_and_changes_nothing() -> None:
 def test_a_masked_start_of_no_row_changes_nothing() -> None:
     env = motion_env(CLIPS, 4, sampling="adaptive", resident=True, **SPREAD)
     step(env, 3)
-    command = command_of(env)
     before = env.state_dict()
     env.view.writes.begin_step()
 
     with env.view.writes.transaction(mask(0, 0, 0, 0), "reset"):
         env.commands.reset(mask(0, 0, 0, 0))
     env.view.writes.commit()
-    command.refresh()
 
     after = env.state_dict()
     assert [name for name, value in before.items() if not torch.equal(after[name], value)] == []
