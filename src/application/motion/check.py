@@ -7,13 +7,12 @@ from application.motion.agreement import Agreement, Diagnosis, compare, diagnose
 from application.motion.doubts import doubts_of, end_findings, sign_changes
 from application.motion.findings import Finding
 from application.motion.ports import Kinematics
-from application.motion.rates import body_rate_problem, rate_problem
+from application.motion.rates import body_rate_problem, control_rate_problem, rate_problem
 from application.motion.schema import SAME_POSITION, SAME_ROTATION, ReadMotion
 from application.motion.terminations import End, ends_of
 from application.motion.trajectory import robot_of
 from application.motion.units import degrees_problem
 from domain.motion.clip import MotionClip
-from domain.motion.command import FPS_TOLERANCE
 from domain.physics import EntityIndex, ModelIndex
 
 
@@ -108,11 +107,8 @@ def _rates(clip: MotionClip, control_rate: float) -> Iterator[Finding]:
     wrong = rate_problem(clip)
     if wrong is not None:
         yield wrong
-    elif abs(clip.fps / control_rate - 1.0) > FPS_TOLERANCE:
-        yield Finding(
-            what=f"its rate is {clip.fps:g} fps and control runs at {control_rate:g} Hz, one frame a step",
-            options=f"--fps {control_rate:g}",
-        )
+    elif (other := control_rate_problem(clip, control_rate)) is not None:
+        yield other
 
 
 def _body_rates(clip: MotionClip) -> Iterator[Finding]:

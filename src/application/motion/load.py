@@ -11,7 +11,7 @@ from application.motion.builtin import PLANS, PREFIX, RATE, builtin_name, make_c
 from application.motion.doubts import doubts_of, end_findings, sign_changes
 from application.motion.findings import Finding, convert_command, line_of
 from application.motion.ports import Kinematics, MotionFiles
-from application.motion.rates import body_rate_problem, rate_problem
+from application.motion.rates import body_rate_problem, control_rate_problem, rate_problem
 from application.motion.schema import ReadMotion, read_motion
 from application.motion.terminations import End, ends_of, height_problem
 from application.motion.tilt import tilt_problem
@@ -19,7 +19,7 @@ from application.motion.trajectory import robot_of, trajectory_of
 from application.motion.units import degrees_problem, scale_problem
 from application.robots.scene import SceneModel
 from domain.errors import ConfigurationError, DataError
-from domain.motion.clip import MotionClip
+from domain.motion.clip import WIDTHS, MotionClip
 from domain.motion.command import FPS_TOLERANCE
 from domain.physics import EntityIndex, ModelIndex
 
@@ -163,10 +163,7 @@ def _load(
     if builtin_name(source) is not None:
         return clip
     found = compare(clip, robot, kinematics, MOST_FRAMES)
-    refused = _unfit(read, robot, kinematics, found)
-    if refused is None and abs(clip.fps / rate - 1.0) > FPS_TOLERANCE:
-        what = f"its rate is {clip.fps:g} fps and control runs at {rate:g} Hz, one frame a step"
-        refused = Finding(what=what, options=f"--fps {rate:g}")
+    refused = _unfit(read, robot, kinematics, found) or control_rate_problem(clip, rate)
     far = height_problem(clip, found.poses.clearance, needs.height_limit)
     if refused is None and far is not None:
         refused = tilt_problem(clip, robot, read.quat_order) or scale_problem(found, robot) or far
@@ -211,8 +208,7 @@ def _certain_ends(
     poses = found.poses
     if clip.frames > MOST_FRAMES:
         # A fall shows only between frames that follow each other.
-        names = ("joint_pos", "joint_vel", "body_pos", "body_quat", "body_lin_vel", "body_ang_vel")
-        clip = replace(clip, **{name: getattr(clip, name)[:MOST_FRAMES] for name in names})
+        clip = replace(clip, **{name: getattr(clip, name)[:MOST_FRAMES] for name in WIDTHS})
         poses = kinematics.poses(trajectory_of(clip, robot).qpos)
     return ends_of(clip, robot, kinematics, poses, limit)
 

@@ -8,6 +8,7 @@ from torch import Tensor
 from application.motion.findings import REORDER, Finding
 from application.motion.trajectory import continuous, rates
 from domain.motion.clip import MotionClip
+from domain.motion.command import FPS_TOLERANCE
 from domain.rotations import angular_velocity
 
 AT_REST = 0.02
@@ -20,6 +21,14 @@ NOT_ITS_OWN = 0.5
 """Squared share of a velocity from which what it differs by is no noise."""
 ANOTHERS = 0.1
 """Squared share up to which it is another joint's or body's."""
+
+
+def control_rate_problem(clip: MotionClip, rate: float) -> Finding | None:
+    """Say that a clip has not one frame for each control step of ``rate`` in Hz; else None."""
+    if abs(clip.fps / rate - 1.0) <= FPS_TOLERANCE:
+        return None
+    what = f"its rate is {clip.fps:g} fps and control runs at {rate:g} Hz, one frame a step"
+    return Finding(what=what, options=f"--fps {rate:g}")
 
 
 def rate_problem(clip: MotionClip) -> Finding | None:
