@@ -3,8 +3,9 @@
     python benchmarks/env_step.py --task go2_flat --sim mjwarp --num-envs 512 1024 2048 4096 8192
 
 The whole step is one CUDA graph, and so is raw physics: the engine's own step of the same model, substeps and buffers,
-which before each of its runs gets, outside the clock, the state and control that the environment's step began with.
-Times are CUDA events; figures are medians over alternating pairs.
+as it comes, which before each of its runs gets, outside the clock, the state and control that the environment's step
+began with. The environment's physics, with our constraint solver where it serves the model, is recorded alone as well:
+what a step takes beside physics is over that. Times are CUDA events; figures are medians over alternating runs.
 """
 
 import json
@@ -18,6 +19,7 @@ from torch import Tensor
 from adapters.mjwarp.backend import MjwarpBackend
 from adapters.mjwarp.compiled_model import compile_physics, put_on_device
 from adapters.mjwarp.device import WarpDevice
+from adapters.mjwarp.engine import mujoco_warp
 from adapters.mjwarp.simulation import Simulation
 from application.tasks.registry import TASKS
 from domain.env import ManagerBasedRlEnv
@@ -31,21 +33,25 @@ PUBLIC = {512: 20_000, 4096: 129_000}
 
 
 class RawPhysics:
-    """The engine alone, recorded."""
+    """The physics of a control step alone, recorded: ours, or the engine's as it comes."""
 
-    def __init__(self, env: ManagerBasedRlEnv, backend: MjwarpBackend, task: str) -> None:
-        declared = TASKS[task].build("ppo")
-        self._device = WarpDevice(backend.device)
-        model = compile_physics(declared.make_scene())
+    def __init__(self, env: ManagerBasedRlEnv, backend: MjwarpBackend, task: str, *, ours: bool) -> None:
+        model = compile_physics(TASKS[task].build("ppo").make_scene())
+        self._device, self._ours = WarpDevice(backend.device), ours
         with self._device.scope():
-            self._simulation = Simulation(model, put_on_device(model), env.num_envs, backend.capacities)
+            self._model = put_on_device(model)
+            self._model.opt.run_qacc_smooth = not ours
+            self._simulation = Simulation(model, self._model, env.num_envs, backend.capacities)
             self._live = self._simulation.integration_state()
             self._step(env.cfg.decimation)
         self._graph = capture(lambda: self._recorded(env.cfg.decimation), torch.Generator(device=backend.device))
 
     def _step(self, substeps: int) -> None:
-        for _ in range(substeps):
-            self._simulation.step()
+        for left in reversed(range(substeps)):
+            if self._ours:
+                self._simulation.step(sensors=left == 0)
+            else:
+                mujoco_warp.step(self._model, self._simulation.data)
 
     def _recorded(self, substeps: int) -> None:
         with self._device.recording():
@@ -89,7 +95,9 @@ class Times:
 
     step: list[float]
     raw: list[float]
-    """The physics alone."""
+    """The engine's own step."""
+    physics: list[float]
+    """Ours, alone."""
     checked: list[float]
     """The backend's physics, with its checks."""
     commit: list[float]
@@ -97,30 +105,33 @@ class Times:
     @property
     def beside(self) -> list[float]:
         """All but physics."""
-        return [step - raw for step, raw in zip(self.step, self.raw, strict=True)]
+        return [step - raw for step, raw in zip(self.step, self.physics, strict=True)]
 
     @property
     def checks(self) -> float:
         """What looking for broken rows and full buffers takes, median."""
-        return statistics.median(c - r for c, r in zip(self.checked, self.raw, strict=True))
+        return statistics.median(c - p for c, p in zip(self.checked, self.physics, strict=True))
 
 
 def time_pairs(
-    env: ManagerBasedRlEnv, backend: MjwarpBackend, raw: RawPhysics, act: Callable[[], Tensor], pairs: int
+    env: ManagerBasedRlEnv, backend: MjwarpBackend, task: str, act: Callable[[], Tensor], pairs: int
 ) -> Times:
     """Time steps, and after each its physics and the backend's parts, from the state that it began with."""
     nobody = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
     write = StateWrite(reset=nobody, written=nobody, qpos=backend.state.qpos.clone(), qvel=backend.state.qvel.clone())
     checked = part_of(backend, lambda: backend.step(env.cfg.decimation))
     commit = part_of(backend, lambda: backend.commit(write))
-    times = Times(step=[], raw=[], checked=[], commit=[])
+    times = Times(step=[], raw=[], physics=[], checked=[], commit=[])
+    alone = [(times.raw, RawPhysics(env, backend, task, ours=False))]
+    alone.append((times.physics, RawPhysics(env, backend, task, ours=True)))
     for _ in range(pairs):
         action, before = act(), env.state_dict()
         times.step.append(milliseconds(lambda: env.step(action)))  # noqa: B023
         after, control = env.state_dict(), backend.control.clone()
         times.commit.append(milliseconds(commit))
-        raw.load(before, control)
-        times.raw.append(milliseconds(raw.step))
+        for taken, physics in alone:
+            physics.load(before, control)
+            taken.append(milliseconds(physics.step))
         env.load_state_dict(before)
         backend.control.copy_(control)
         times.checked.append(milliseconds(checked))
@@ -138,7 +149,6 @@ def measure(task: str, num_envs: int, pairs: int, warmup: int) -> dict[str, obje
     env = ManagerBasedRlEnv(declared.env, backend, seed=1, clips=clips)
     env.reset()
     env.record()
-    raw = RawPhysics(env, backend, task)
     generator = torch.Generator(device=device).manual_seed(0)
 
     def act() -> Tensor:
@@ -147,7 +157,7 @@ def measure(task: str, num_envs: int, pairs: int, warmup: int) -> dict[str, obje
 
     for _ in range(warmup):
         env.step(act())
-    times = time_pairs(env, backend, raw, act, pairs)
+    times = time_pairs(env, backend, task, act, pairs)
     step, alone, beside = (statistics.median(part) for part in (times.step, times.raw, times.beside))
     commit = statistics.median(times.commit)
     rate, public = 1e3 * num_envs / step, PUBLIC.get(num_envs)
@@ -162,6 +172,7 @@ def measure(task: str, num_envs: int, pairs: int, warmup: int) -> dict[str, obje
         "step_ms": round(step, 4),
         "step_ms_quartiles": [round(q, 4) for q in statistics.quantiles(times.step, n=4)],
         "raw_ms": round(alone, 4),
+        "physics_ms": round(statistics.median(times.physics), 4),
         "beside_physics_ms": round(beside, 4),
         "of_it_checks_ms": round(times.checks, 4),
         "of_it_commit_ms": round(commit, 4),

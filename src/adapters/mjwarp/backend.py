@@ -123,8 +123,8 @@ class MjwarpBackend:
             finite = self._control.abs() < math.inf
             torch.where(finite, self._control, self._zero, out=self._control)
             self._overflow.begin()
-            for _ in range(substeps):
-                self._simulation.step()
+            for left in reversed(range(substeps)):
+                self._simulation.step(sensors=left == 0)
                 self._overflow.count()
             self._contain(~finite.all(dim=1) | self._overflow.end() | self._bad_write)
             self._bad_write.zero_()

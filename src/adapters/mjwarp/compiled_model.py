@@ -54,6 +54,8 @@ def put_on_device(model: Any) -> Any:
             "integrator or lets bodies sleep: use another --sim"
         )
     device_model.opt.warn_overflow = 0
+    # Newton's start is the step before: what accelerations were without constraints, a factorization, is not asked for.
+    device_model.opt.run_qacc_smooth = False
     return device_model
 
 

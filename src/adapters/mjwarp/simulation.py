@@ -1,5 +1,6 @@
 """One batch of MJWarp worlds: stepping, masked resets, and sensors brought up to date for some of the worlds."""
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -9,6 +10,7 @@ from adapters.mjwarp.capacities import Capacities
 from adapters.mjwarp.device import tensor_of
 from adapters.mjwarp.engine import mujoco
 from adapters.mjwarp.engine import mujoco_warp as mjw
+from adapters.mjwarp.newton import newton_for
 
 _INTERNAL = (
     "time",
@@ -36,6 +38,13 @@ _FRAME_SENSORS = frozenset(
     )
 )
 _CONTACT = int(_SENSOR.mjSENS_CONTACT)
+_KIND = mjw.IntegratorType
+_INTEGRATORS = {
+    _KIND.EULER: mjw.euler,
+    _KIND.RK4: mjw.rungekutta4,
+    _KIND.IMPLICIT: mjw.implicit,
+    _KIND.IMPLICITFAST: mjw.implicit,
+}
 _OBJECT = mujoco.mjtObj
 _MOUNTS = frozenset(
     int(kind)
@@ -57,6 +66,8 @@ class Simulation:
             naconmax=num_envs * capacities.contacts + spare,
             njmax=capacities.constraints,
         )
+        self._solve = newton_for(device_model, self.data) or partial(mjw.solve, device_model, self.data)
+        self._integrate = _INTEGRATORS[device_model.opt.integrator]
         self._stage = max((int(stage) for stage in model.sensor_needstage), default=0)
         """The last stage of the forward pass that a sensor reads."""
         types = {int(kind) for kind in model.sensor_type}
@@ -77,9 +88,29 @@ class Simulation:
         views = {name: tensor_of(getattr(self.data, name)) for name in ("qpos", "qvel", "sensordata")}
         return views | self._internal
 
-    def step(self) -> None:
-        """Advance all worlds by one physics step; sensors show the state before it."""
-        mjw.step(self._model, self.data)
+    def step(self, *, sensors: bool = True) -> None:
+        """Advance all worlds by one physics step; ``sensors`` show the state before it, or stay as they are.
+
+        What ``mujoco_warp.step`` does, but for energies, which nobody reads.
+        """
+        model, data = self._model, self.data
+        mjw.fwd_position(model, data, factorize=False)
+        if sensors:
+            data.sensordata.zero_()
+            mjw.sensor_pos(model, data)
+        mjw.fwd_velocity(model, data)
+        if sensors:
+            mjw.sensor_vel(model, data)
+        self._accelerate()
+        if sensors:
+            mjw.sensor_acc(model, data)
+        self._integrate(model, data)
+
+    def _accelerate(self) -> None:
+        """Let forces and accelerations follow the state."""
+        mjw.fwd_actuation(self._model, self.data)
+        mjw.fwd_acceleration(self._model, self.data, factorize=True)
+        self._solve()
 
     def reset(self, rows: Tensor) -> None:
         """Put all but position and velocity of the worlds under ``rows``, (num_envs,) bool, as they were at first.
@@ -112,10 +143,8 @@ class Simulation:
                 mjw.fwd_velocity(model, data)
             mjw.sensor_vel(model, data)
         if self._stage > _VELOCITY:
-            mjw.fwd_actuation(model, data)
             self._constraints.mul_(rows)
-            mjw.fwd_acceleration(model, data, factorize=True)
-            mjw.solve(model, data)
+            self._accelerate()
             mjw.sensor_acc(model, data)
         torch.where(rows.unsqueeze(1), self._sensors, self._kept_sensors, out=self._sensors)
 
