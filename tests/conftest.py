@@ -1,7 +1,12 @@
-"""What all tests share: where Warp keeps the kernels that it has compiled."""
+"""What all tests share: where Warp keeps the kernels that it has compiled, and Torch on one thread."""
 
 import os
 from pathlib import Path
 
+import torch
+
 # Set before anything imports Warp. A minute of compiling is paid once a checkout, not once a run.
 os.environ.setdefault("WARP_CACHE_PATH", str(Path(__file__).parents[1] / ".warp_cache"))
+
+# On tensors this small, a second thread that has to wait for a busy core makes an operation ten times as long.
+torch.set_num_threads(1)

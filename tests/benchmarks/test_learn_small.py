@@ -1,7 +1,7 @@
 """The pendulum of the small returns check, and the loop that trains on it."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -9,13 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.learn_small import CHECKS, EPISODE_STEPS, LAYOUT, NUM_ENVS, Check, Pendulum, Training
-from tests.support.threads import one_thread
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    with one_thread():
-        yield
 
 
 def _pendulum(angle: float, speed: float) -> Pendulum:

@@ -1,27 +1,18 @@
 """The soak foretells rings and batches by itself, tells a damaged one, and knows the right ending of each fault."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 import torch
 
 from benchmarks.soak.episodes import ENDINGS, Episode, Fault, draw_episode
 from benchmarks.soak.expected import ExpectedRing
 from benchmarks.soak.running import Outcome, Runner
 from benchmarks.soak.world import World
-from tests.support.threads import one_thread
 
 CPU = torch.device("cpu")
 WORLD = World(seed=1, num_envs=2, critic=False, episode_steps=9, bad_rows=0.0, bad_chunks=0.0, failures=0.0)
 REWARD, TERMINATED, TRUNCATED = -3, -2, -1
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    with one_thread():
-        yield
 
 
 def _filled(capacity: int, valid: list[tuple[int, int]]) -> ExpectedRing:

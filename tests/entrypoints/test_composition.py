@@ -33,6 +33,7 @@ def test_ranks_have_random_streams_of_their_own(tmp_path: Path, monkeypatch: pyt
     request = Request(task="cartpole_balance", algo="ppo", sim="mujoco", settings={"train.num_envs": 4})
     plan = make_plan(request, look_around(container))
     first = {}
+    torch.set_num_threads(2)
     for rank in ("0", "1"):
         monkeypatch.setenv("RANK", rank)
         env = build_env(container, plan, plan.config.task.env)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -17,13 +18,14 @@ from dependency_injector import providers
 from adapters.checkpoints.torch_store import TorchCheckpointStore
 from adapters.metrics.trace_file import TraceFileReader
 from application.planning import Request, make_plan
-from application.ports import Run
 from application.trace import TRACE, check_trace
 from domain.errors import ConfigurationError, DataError, DeviceError, WorkerError
+from entrypoints.cli.main import main
 from entrypoints.composition import look_around, make_container
 from entrypoints.container import CollectorJob, Container
 from entrypoints.off_policy import OffPolicyRun, run_off_policy
 from tests.support.fake_gpu_cli import TINY as TINY_SAC
+from tests.support.fake_gpu_cli import pretend
 from tests.support.fake_transfer import FakeTransfer
 from tests.support.off_policy_run import Trial
 
@@ -48,9 +50,11 @@ def _nothing_stays() -> Iterator[None]:
 
 @pytest.mark.parametrize("algo", ["sac", "td3", "flashsac"])
 def test_each_algorithm_trains_keeps_the_contract_and_shows_all_metrics(tmp_path: Path, algo: str) -> None:
-    """FR-49."""
+    """FR-49, and FR-61 for the learner's process; the collector's threads are looked at in its own tests."""
+    torch.set_num_threads(2)
     trial = Trial(folder=tmp_path, task="go2_flat", algo=algo, iterations=16, settings=EVERY_STEP)
     summary = trial.run(transfer=FakeTransfer(1, slowest=3))
+    assert torch.get_num_threads() == 1
     assert (summary.iteration, summary.env_steps) == (16, 64)
     row = trial.rows.rows[16]
     for name in ("episode/return", "reward/tracking_lin_vel", "termination/time_out", "metric/twist/error_vel_yaw"):
@@ -97,12 +101,6 @@ def test_equal_seeds_make_equal_policies_whatever_the_device_s_pace(tmp_path: Pa
     assert first["tensors"].keys() == second["tensors"].keys()
     for name, tensor in first["tensors"].items():
         assert torch.equal(tensor, second["tensors"][name]), name
-
-
-def test_the_learner_s_process_uses_one_thread_of_torch(tmp_path: Path) -> None:
-    """FR-61; the collector's threads are looked at in its own tests."""
-    Trial(folder=tmp_path, iterations=2).run()
-    assert torch.get_num_threads() == 1
 
 
 def refused(tmp_path: Path, *settings: str) -> tuple[Exception, list[CollectorJob]]:
@@ -217,48 +215,61 @@ def newest(runs: Path) -> Path:
     return run
 
 
-def test_ctrl_c_saves_and_the_run_can_be_continued(tmp_path: Path) -> None:
-    """FR-67: Ctrl-C goes to every process of the group."""
-    running = command(tmp_path, "cartpole_balance", "--algo", "sac", "--iterations", "100000")
+@pytest.fixture
+def fake_gpu() -> Iterator[None]:
+    """Let this process see what the command sees: starting another one takes seconds."""
+    transfers = dict(Container.transfers.providers)
+    pretend()
+    yield
+    Container.system.reset_override()
+    Container.transfers.set_providers(**transfers)
+
+
+@pytest.mark.usefixtures("fake_gpu")
+def test_ctrl_c_saves_and_the_run_can_be_continued(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """FR-67: Ctrl-C goes to every process of the group. While it trains, nobody else continues its run."""
+    line = ("cartpole_balance", "--algo", "sac", "--iterations", "100000", "--set", "train.save_interval=15")
+    running = command(tmp_path, *line)
     wait_for(running, "iteration 20/")
+    run = newest(tmp_path)
+    refused = main(["train", "--resume", str(run), "--iterations", "200000"])
     os.killpg(running.pid, signal.SIGINT)
     code, said, left = ended(running)
+    assert refused == 2
+    assert capsys.readouterr().err.strip().endswith("is being trained by another process: wait for its end")
     assert (code, left) == (130, []), said
-    run = newest(tmp_path)
     iteration = TorchCheckpointStore().load(max((run / "checkpoints").iterdir()), CPU)["iteration"]
     assert isinstance(iteration, int)
     assert f"stopped at iteration {iteration}" in said
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     assert rows[-1]["iteration"] == iteration
-    with make_container(tmp_path).run_store().claim(Run(path=run)):
-        refused = command(tmp_path, "--resume", str(run), "--iterations", str(iteration + 5))
-        assert (
-            refused.communicate(timeout=60.0)[0]
-            .strip()
-            .endswith("is being trained by another process: wait for its end")
-        )
-        assert refused.returncode == 2
-    again = command(tmp_path, "--resume", str(run), "--iterations", str(iteration + 5))
-    code, said, left = ended(again)
-    assert (code, left) == (0, []), said
-    assert "the replay is not saved: 24 rows" in said
+    assert main(["train", "--resume", str(run), "--iterations", str(iteration + 5)]) == 0
+    assert "the replay is not saved: 24 rows" in capsys.readouterr().err
     assert check_trace(TraceFileReader(run / TRACE)).breaks == {}
 
 
-@pytest.mark.parametrize(
-    ("words", "more"), [("run ", ()), ("iteration 20/", ()), ("iteration 20/", ("--set", "train.save_interval=1"))]
-)
-def test_two_ctrl_c_end_it_at_once(tmp_path: Path, words: str, more: tuple[str, ...]) -> None:
-    """FR-67: while it warms up, while it learns, and while it saves."""
-    running = command(tmp_path, "cartpole_balance", "--algo", "sac", "--iterations", "100000", *more)
+def end_by_two_ctrl_c(runs: Path, words: str, *more: str) -> None:
+    running = command(runs, "cartpole_balance", "--algo", "sac", "--iterations", "100000", *more)
     wait_for(running, words)
     for _ in range(2):
         os.killpg(running.pid, signal.SIGINT)
         time.sleep(0.002)
     code, said, left = ended(running)
     assert (code, left) == (130, []), said
-    for checkpoint in (newest(tmp_path) / "checkpoints").glob("*.pt"):
+    for checkpoint in (newest(runs) / "checkpoints").glob("*.pt"):
         TorchCheckpointStore().load(checkpoint, CPU)
+
+
+def test_two_ctrl_c_end_it_at_once(tmp_path: Path) -> None:
+    """FR-67: while it warms up, while it learns, and while it saves; all at once, as starting takes longest."""
+    with ThreadPoolExecutor() as pool:
+        ends = [
+            pool.submit(end_by_two_ctrl_c, tmp_path / "warms up", "run "),
+            pool.submit(end_by_two_ctrl_c, tmp_path / "learns", "iteration 20/"),
+            pool.submit(end_by_two_ctrl_c, tmp_path / "saves", "iteration 20/", "--set", "train.save_interval=1"),
+        ]
+    for end in ends:
+        end.result()
 
 
 def test_ctrl_c_saves_also_where_nobody_reads_what_is_said(tmp_path: Path) -> None:

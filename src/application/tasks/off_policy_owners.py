@@ -8,9 +8,9 @@ Sources, by algorithm; what an owner does not name is the default of its configu
   ``go2_flat``.
 
 No source has SAC on ``go2_flat`` (a base without an owner), TD3 on ``g1_motion``, or any of them on a cart-pole. What
-stands here for ``go2_flat`` with SAC and for the cart-poles was chosen by reason and fixed by short sweeps of one seed
-on an H200 (``benchmarks/results/learn_go2_h200.jsonl`` and ``cartpole_off_policy_sweep.jsonl``; PPO's swing-up ends at
-972 of 1000); what stands for TD3 on ``g1_motion`` was chosen by reason.
+stands here was chosen by reason and fixed by short sweeps of one seed on an H200 (in ``benchmarks/results``:
+``learn_go2_h200.jsonl``, ``g1_motion_td3_sweep.jsonl`` and ``cartpole_off_policy_sweep.jsonl``; PPO's swing-up ends at
+972 of 1000).
 
 **Ends of the returns.** A step's reward is multiplied by its length dt (``env.scale_rewards_by_dt``), so a reward of
 at most r a step gives returns of at most r * dt / (1 - gamma):
@@ -109,6 +109,7 @@ TD3_G1_MOTION = Owner(
     learner=Td3Cfg(
         gamma=0.99,
         tau=0.05,
+        n_step=3,
         replay_rows=512 * 2048,
         learning_start_rows=10 * 2048,
         atoms=201,
@@ -124,6 +125,8 @@ TD3_G1_MOTION = Owner(
 
 An action of 1 is 2 rad here. The default exploration would shake every joint by 0.4 to 1.6 rad and end episodes in a
 few steps; SAC's target entropy and FlashSAC's target sigma are a deviation of 0.15, the mean of the one here.
+After 6.1 M env steps the shipped squat returns 43.0 of about 44.3, bodies 0.023 m off; with rewards of one step 41.6
+and 0.045 m, with more exploration 40.8, with less 41.1. Eight updates a step give 43.5, at three quarters of the rate.
 """
 
 TD3_GO2_FLAT = Owner(

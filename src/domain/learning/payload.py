@@ -1,6 +1,7 @@
 """The saved form of a learner: plain data and tensors, checked as a whole before anything is loaded."""
 
 from collections.abc import Mapping
+from ctypes import string_at
 
 import torch
 from torch import Tensor
@@ -19,6 +20,7 @@ def pack(
     generator: torch.Generator,
 ) -> dict[str, object]:
     """Return a payload with copies of ``tensors``."""
+    state = generator.get_state()
     return {
         "format": FORMAT,
         "kind": kind,
@@ -26,7 +28,7 @@ def pack(
         "tensors": {name: tensor.clone() for name, tensor in tensors.items()},
         "counters": dict(counters),
         # As text: a loader that moves tensors to its device would move this one too, and generators refuse that.
-        "rng": {"device": generator.device.type, "state": bytes(generator.get_state().untyped_storage()).hex()},
+        "rng": {"device": generator.device.type, "state": string_at(state.data_ptr(), state.numel()).hex()},
     }
 
 

@@ -22,7 +22,6 @@ from entrypoints.collector_main import env_builder
 from tests.support.cartpole_values import cartpole_values
 from tests.support.collector_envs import inspected
 from tests.support.processes import lives
-from tests.support.threads import one_thread
 
 PATIENT = 60.0
 TICKS = 100
@@ -98,33 +97,32 @@ def seen(two_cpus: None, tmp_path_factory: pytest.TempPathFactory) -> Seen:
 
 
 def test_every_row_equals_that_of_the_same_env_in_this_process_bit_for_bit(seen: Seen) -> None:
-    with one_thread():
-        env = env_builder(seen.values, None)()
-        before = env.reset()
-        assert torch.equal(PLAN.observation(seen.first)[0], before["actor"])
-        ends = 0
-        for tick, action in enumerate(actions()):
-            result = env.step(action)
-            done = result.terminated | result.truncated
-            ends += int(done.sum())
-            rows, valid = PLAN.chunk(seen.chunks[tick])
-            columns = PLAN.layout.columns(rows)
-            successor = {
-                group: torch.where(done.unsqueeze(1), result.final_observations[group], result.observations[group])
-                for group in ("actor", "critic")
-            }
-            expected = (before["actor"], before["critic"], action, successor["actor"], successor["critic"])
-            written = (columns.obs, columns.critic_obs, columns.action, columns.next_obs, columns.next_critic_obs)
-            assert all(torch.equal(a, b) for a, b in zip(written, expected, strict=True))
-            assert torch.equal(columns.reward, result.reward)
-            assert torch.equal(columns.terminated.bool(), result.terminated)
-            assert torch.equal(columns.truncated.bool(), result.truncated)
-            assert torch.equal(valid.bool(), result.valid)
-            observed, began = PLAN.observation(seen.observations[tick])
-            assert torch.equal(observed, result.observations["actor"])
-            assert torch.equal(began.bool(), done)
-            before = result.observations
-        env.close()
+    env = env_builder(seen.values, None)()
+    before = env.reset()
+    assert torch.equal(PLAN.observation(seen.first)[0], before["actor"])
+    ends = 0
+    for tick, action in enumerate(actions()):
+        result = env.step(action)
+        done = result.terminated | result.truncated
+        ends += int(done.sum())
+        rows, valid = PLAN.chunk(seen.chunks[tick])
+        columns = PLAN.layout.columns(rows)
+        successor = {
+            group: torch.where(done.unsqueeze(1), result.final_observations[group], result.observations[group])
+            for group in ("actor", "critic")
+        }
+        expected = (before["actor"], before["critic"], action, successor["actor"], successor["critic"])
+        written = (columns.obs, columns.critic_obs, columns.action, columns.next_obs, columns.next_critic_obs)
+        assert all(torch.equal(a, b) for a, b in zip(written, expected, strict=True))
+        assert torch.equal(columns.reward, result.reward)
+        assert torch.equal(columns.terminated.bool(), result.terminated)
+        assert torch.equal(columns.truncated.bool(), result.truncated)
+        assert torch.equal(valid.bool(), result.valid)
+        observed, began = PLAN.observation(seen.observations[tick])
+        assert torch.equal(observed, result.observations["actor"])
+        assert torch.equal(began.bool(), done)
+        before = result.observations
+    env.close()
 
     assert ends > ENVS
 
@@ -159,15 +157,14 @@ def test_reports_and_states_come_when_they_were_asked_for(seen: Seen) -> None:
 
 
 def test_a_report_equals_that_of_the_same_env_in_this_process(seen: Seen) -> None:
-    with one_thread():
-        env = env_builder(seen.values, None)()
-        env.reset()
-        reports = []
-        for tick, action in enumerate(actions()):
-            env.step(action)
-            if tick in REPORTED_AT:
-                reports.append(report_of(env))
-        env.close()
+    env = env_builder(seen.values, None)()
+    env.reset()
+    reports = []
+    for tick, action in enumerate(actions()):
+        env.step(action)
+        if tick in REPORTED_AT:
+            reports.append(report_of(env))
+    env.close()
 
     assert reports == [p.report for p in seen.published if p.report is not None]
 
@@ -183,13 +180,12 @@ def test_a_saved_state_goes_on_in_a_new_process_with_fresh_episodes(seen: Seen) 
         after = collector.wait(PATIENT).state
     finally:
         collector.close()
-    with one_thread():
-        env = env_builder(seen.values, None)()
-        env.load_state_dict(state)
-        env.reset(stagger=True)
-        env.step(torch.full((ENVS, 1), 0.5))
-        expected = env.state_dict()
-        env.close()
+    env = env_builder(seen.values, None)()
+    env.load_state_dict(state)
+    env.reset(stagger=True)
+    env.step(torch.full((ENVS, 1), 0.5))
+    expected = env.state_dict()
+    env.close()
 
     assert after is not None
     assert all(torch.equal(after[name], expected[name]) for name in expected)

@@ -151,29 +151,31 @@ def test_a_step_never_waits_for_the_gpu(task: str) -> None:
 @pytest.mark.cuda
 @pytest.mark.parametrize("task", TASKS)
 def test_recorded_steps_are_the_eager_ones(task: str) -> None:
-    eager, recorded = (make_env(task, 64, device=torch.device("cuda")) for _ in range(2))
-    for env in (eager, recorded):
+    """As a second eager run is: where a foot touches down, the engine's own order of sums decides."""
+    rows = 256
+    eager, again, recorded = envs = [make_env(task, rows, device=torch.device("cuda")) for _ in range(3)]
+    for env in envs:
         env.reset()
     recorded.record()
 
-    # Atomics leave the order of sums open, so the engine is not deterministic on a GPU: where a foot touches down a
-    # substep earlier a row goes another way, as two eager runs do. Gentle actions keep such rows few.
-    same = torch.ones(64, dtype=torch.bool, device=eager.device)
+    same = {env: torch.ones(rows, dtype=torch.bool, device=env.device) for env in (again, recorded)}
     for step, action in enumerate(actions(eager, 20, scale=0.1)):
         if step == 10:
-            for env in (eager, recorded):
+            for env in envs:
                 env.view.episode_length[3] = env.cfg.max_episode_length - 1
-        expected, seen = eager.step(action), recorded.step(action)
+        expected = eager.step(action)
+        for env, rows_alike in same.items():
+            seen = env.step(action)
+            rows_alike &= (env.view.state.qpos - eager.view.state.qpos).abs().amax(dim=1) < 1e-4
+            assert torch.equal(env.view.rng.block, eager.view.rng.block)
+            assert torch.equal(seen.truncated, expected.truncated)
+            assert bool(seen.truncated[3]) == (step == 10)
 
-        difference = (recorded.view.state.qpos - eager.view.state.qpos).abs().amax(dim=1)
-        same &= difference < 1e-4
-        assert torch.equal(recorded.view.rng.block, eager.view.rng.block)
-        assert torch.equal(seen.truncated, expected.truncated)
-        assert bool(seen.truncated[3]) == (step == 10)
-
-    # All rows of the simpler robots were seen to agree.
-    assert same.float().mean() >= (0.9 if task.startswith("g1_") else 1.0)
-    for env in (eager, recorded):
+    shares = [float(rows_alike.float().mean()) for rows_alike in (same[again], same[recorded])]
+    # All rows of the simpler robots were seen to agree. The margin is three deviations of a share of 256 rows.
+    assert shares[1] >= (shares[0] - 0.09 if task.startswith("g1_") else 1.0), shares
+    assert shares[1] > 0.7, shares
+    for env in envs:
         env.close()
 
 

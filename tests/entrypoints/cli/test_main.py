@@ -1,6 +1,5 @@
 """The command as a user meets it: help, bad input, and how it ends."""
 
-import statistics
 import subprocess
 import sys
 import time
@@ -53,36 +52,28 @@ def test_help_answers_in_under_a_second() -> None:
         subprocess.run([*COMMAND, "--help"], capture_output=True, check=True)
         return time.perf_counter() - start
 
-    # The best of a few, because other work on the machine only ever adds.
-    assert min(seconds() for _ in range(5)) < BUDGET_S
+    # One of a few, because other work on the machine only ever adds.
+    assert any(seconds() < BUDGET_S for _ in range(5))
 
 
-def test_a_learner_device_is_refused_within_a_second_of_loading_torch(runs: Path) -> None:
-    """The median of pairs that follow each other, because other work on the machine slows both."""
-
-    def seconds(command: list[str], code: int) -> float:
-        start = time.perf_counter()
-        done = subprocess.run(command, capture_output=True, check=False)
-        assert done.returncode == code
-        return time.perf_counter() - start
-
-    refused = [*COMMAND, "train", "go2_flat", "--algo", "sac", "--device", "cpu"]
-    over = [seconds(refused, 2) - seconds([sys.executable, "-c", "import torch"], 0) for _ in range(5)]
-
-    assert statistics.median(over) < BUDGET_S
-    assert not runs.exists()
-
-
-def test_a_refusal_loads_no_engine_and_no_learner(runs: Path) -> None:
+def test_a_learner_device_is_refused_within_a_second_of_loading_torch_without_engine_or_learner(runs: Path) -> None:
     code = f"""
-import sys
+import sys, time, torch
+start = time.perf_counter()
 from entrypoints.cli.main import main
 assert main(["train", "go2_flat", "--algo", "sac", "--device", "cpu"]) == 2
+print(time.perf_counter() - start)
 print([name for name in {UNUSED!r} if name in sys.modules])
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert done.stdout.splitlines()[-1] == "[]"
+    def seconds() -> float:
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        took, unused = done.stdout.splitlines()[-2:]
+        assert unused == "[]"
+        return float(took)
+
+    assert any(seconds() < BUDGET_S for _ in range(5))
+    assert not runs.exists()
 
 
 def test_every_command_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
