@@ -329,7 +329,8 @@ class ManagerBasedRlEnv(Stateful):
         """End broken rows with reward 0, count what broke, and return the final observations."""
         view = self.view
         stray, metrics = view.writes.outside, self.metrics.broken
-        if not self._backend.skips(broken | stray | metrics.any(dim=1)):
+        flawed = broken | stray
+        if not self._backend.skips(flawed | metrics.any(dim=1) if self.metrics.names else flawed):
             not_finite = (~finite(self.rewards.weighted), ~finite(sums))
             sources = (view.state.diverged.unsqueeze(1), *not_finite, metrics, stray.unsqueeze(1))
             self._faults.record(torch.cat(sources, dim=1), view.step_count)

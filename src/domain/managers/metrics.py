@@ -71,6 +71,8 @@ class MetricsManager(Stateful):
 
     def episode_values(self) -> Tensor:
         """Return each metric over the episode so far, (num_envs, terms)."""
+        if not self._terms:
+            return self._values
         return torch.where(self._is_mean, self._values / self._counts.clamp(min=1.0), self._values)
 
     def reset(self, mask: Tensor) -> None:
