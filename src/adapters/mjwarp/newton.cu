@@ -36,12 +36,12 @@ BLOCK_SHARED alignas(16) float pivot[2][2][EVEN + 4];
 BLOCK_SHARED alignas(16) float search[NV];
 BLOCK_SHARED float gradient[NV], gathered[TEAMS][NV];
 BLOCK_SHARED float residual[ROWS], curvature[ROWS];  // J a - aref; D
-BLOCK_SHARED float along[ROWS];   // J search, then the rows' forces
+BLOCK_SHARED float along[ROWS];    // J search
 BLOCK_SHARED float change[ROWS];  // of a row's curvature since the Hessian was brought up to date
 BLOCK_SHARED unsigned char kind[ROWS];  // the piece of its cost that a row is on
-BLOCK_SHARED alignas(16) Block near[STAGED];
-BLOCK_SHARED Four near_J[STAGED * SUPPORT];
-BLOCK_SHARED unsigned char near_dof[STAGED * SUPPORT];
+BLOCK_SHARED alignas(16) Block held[STAGED];
+BLOCK_SHARED Four held_J[STAGED * SUPPORT];
+BLOCK_SHARED unsigned char held_dof[STAGED * SUPPORT];
 BLOCK_SHARED unsigned votes[WARPS];
 
 auto of_world = [&](auto& array) { return (decltype(array.data))((char*)array.data + (size_t)world * array.strides[0]); };
@@ -57,6 +57,7 @@ const int rows = min(engine.nefc.data[world], ROWS), blocks = min(engine.jtdaj_n
 const int equalities = engine.ne.data[world], linear = equalities + engine.nf.data[world];
 const int *J_dof = of_world(engine.J_colind), *dry = of_world(engine.dof_frictionadr);
 const float *J = of_world(engine.J), *smooth = of_world(engine.qfrc_smooth), *loss = of_world(engine.frictionloss);
+float* const forces = along;  // of rows: they take the place of J search, which is done with by then
 const float tol = setting(engine.tolerance);
 
 // The row of a degree of freedom's own dry friction, which is in no block; -1 for none.
@@ -67,12 +68,12 @@ auto read_block = [&](int b) {
     if (head >= end) return Block{0, 0, 0, 0};
     return Block{head, end, of_world(engine.J_rownnz)[head], of_world(engine.J_rowadr)[head]};
 };
-auto is_near = [](int b, const Block& block) {
+auto is_held = [](int b, const Block& block) {
     return b < STAGED && block.nnz <= SUPPORT && block.end - block.head <= 4;
 };
-auto block_at = [&](int b) { return b < STAGED ? near[b] : read_block(b); };
+auto block_at = [&](int b) { return b < STAGED ? held[b] : read_block(b); };
 auto dof_of = [&](int b, const Block& block, int p) {
-    return is_near(b, block) ? near_dof[b * SUPPORT + p] : J_dof[block.adr + p];
+    return is_held(b, block) ? held_dof[b * SUPPORT + p] : J_dof[block.adr + p];
 };
 
 // along = J search; needs a barrier after it.
@@ -82,11 +83,11 @@ auto multiply_rows = [&]() {
     });
     for (int b = tid; b < blocks; b += T) {
         const Block block = block_at(b);
-        if (is_near(b, block)) {
+        if (is_held(b, block)) {
             Four value = {};
             for (int p = 0; p < block.nnz; ++p) {
-                const Four entry = near_J[b * SUPPORT + p];
-                const float v = search[near_dof[b * SUPPORT + p]];
+                const Four entry = held_J[b * SUPPORT + p];
+                const float v = search[held_dof[b * SUPPORT + p]];
                 BLOCK_UNROLL
                 for (int m = 0; m < 4; ++m) value.row[m] += entry.row[m] * v;
             }
@@ -108,8 +109,8 @@ auto multiply_rows = [&]() {
 // sum over the rows of a block of weight[row] J[row][p] J[row][q]; without the last factor for q < 0
 auto weigh = [&](int b, const Block& block, const float* weight, int p, int q) {
     float value = 0.0f;
-    if (is_near(b, block)) {
-        const Four left = near_J[b * SUPPORT + p], right = near_J[b * SUPPORT + max(q, 0)];
+    if (is_held(b, block)) {
+        const Four left = held_J[b * SUPPORT + p], right = held_J[b * SUPPORT + max(q, 0)];
         BLOCK_UNROLL
         for (int m = 0; m < 4; ++m)
             if (block.head + m < block.end)
@@ -163,19 +164,19 @@ auto update_gradient = [&](const float* Ma, float* constraint) {
         if (b < blocks) {
             const Block block = block_at(b);
             for (int p = tid % LANES; p < block.nnz; p += LANES)
-                gathered[team][dof_of(b, block, p)] += weigh(b, block, along, p, -1);
+                gathered[team][dof_of(b, block, p)] += weigh(b, block, forces, p, -1);
         }
         BLOCK_SYNC_WARP();
     }
     BLOCK_SYNC();
-    float norm = 0.0f, unused = 0.0f, none = 0.0f;
+    float norm = 0.0f;
     each_dof([&](int own, int i) {
-        constraint[own] = dry_row(i) >= 0 ? along[dry_row(i)] : 0.0f;
+        constraint[own] = dry_row(i) >= 0 ? forces[dry_row(i)] : 0.0f;
         for (int each = 0; each < TEAMS; ++each) constraint[own] += gathered[each][i];
         gradient[i] = Ma[own] - smooth[i] - constraint[own];
         norm += gradient[i] * gradient[i];
     });
-    sum(norm, unused, none);
+    sum(norm);
     return norm;
 };
 
@@ -217,7 +218,7 @@ auto solve = [&](float& length) {
             right[own] -= h * c[0][EVEN] + g * c[1][EVEN];
         }
     }
-    float decrement = 0.0f, unused = 0.0f;
+    float decrement = 0.0f;
     length = 0.0f;
     each_dof([&](int own, int i) {
         const float step = right[own] * inverse[own];
@@ -225,7 +226,7 @@ auto solve = [&](float& length) {
         decrement += step * gradient[i];
         length += step * step;
     });
-    sum(decrement, length, unused);
+    sum(decrement, length);
     return decrement;
 };
 
@@ -233,10 +234,11 @@ auto solve = [&](float& length) {
 enum { CONTACT, EQUALITY, DRY };
 auto type_of = [&](int row) { return row >= linear ? CONTACT : row < equalities ? EQUALITY : DRY; };
 auto is_quadratic = [&](int type, int row, float x, float d) {
-    return type == CONTACT ? x < 0.0f : type == EQUALITY || fabsf(x * d) < loss[row];
+    // What is no number counts, so that it shows.
+    return type == CONTACT ? !(x >= 0.0f) : type == EQUALITY || !(fabsf(x * d) >= loss[row]);
 };
 
-// Put rows on their pieces and their forces in `along`; says whether one of this thread's changed piece.
+// Put rows on their pieces and write their forces; says whether one of this thread's changed piece.
 auto classify = [&]() {
     bool changed = false;
     BLOCK_ROLLED
@@ -248,14 +250,14 @@ auto classify = [&]() {
         change[row] = (quadratic ? d : 0.0f) - (kind[row] == QUADRATIC ? d : 0.0f);
         changed |= kind[row] != now;
         kind[row] = now;
-        along[row] = quadratic ? -d * x : type != DRY ? 0.0f : x < 0.0f ? loss[row] : -loss[row];
+        forces[row] = quadratic ? -d * x : type != DRY ? 0.0f : x < 0.0f ? loss[row] : -loss[row];
     }
     return changed;
 };
 
 // Slope and curvature of the cost at `alpha` of search; gauss: at 0, of this thread's share of the smooth part.
 auto slope_along = [&](float alpha, float gauss_slope, float gauss_bend, float& bend) {
-    float slope = gauss_slope + alpha * gauss_bend, unused = 0.0f;
+    float slope = gauss_slope + alpha * gauss_bend;
     bend = gauss_bend;
     BLOCK_ROLLED
     for (int row = tid; row < rows; row += T) {
@@ -264,13 +266,13 @@ auto slope_along = [&](float alpha, float gauss_slope, float gauss_bend, float& 
         if (is_quadratic(type, row, x, d)) slope += v * d * x, bend += v * d * v;
         else if (type == DRY) slope += x > 0.0f ? v * loss[row] : -v * loss[row];
     }
-    sum(slope, bend, unused);
+    sum(slope, bend);
     return slope;
 };
 
 // How much less the cost is at `alpha` of search than at 0.
 auto improvement_along = [&](float alpha, float gauss_slope, float gauss_bend) {
-    float less = -alpha * (gauss_slope + 0.5f * alpha * gauss_bend), unused = 0.0f, none = 0.0f;
+    float less = -alpha * (gauss_slope + 0.5f * alpha * gauss_bend);
     BLOCK_ROLLED
     for (int row = tid; row < rows; row += T) {
         const int type = type_of(row);
@@ -283,7 +285,7 @@ auto improvement_along = [&](float alpha, float gauss_slope, float gauss_bend) {
             less -= after ? 0.5f * d * to * to : type == DRY ? loss[row] * (fabsf(to) - half) : 0.0f;
         }
     }
-    sum(less, unused, none);
+    sum(less);
     return less;
 };
 
@@ -311,20 +313,20 @@ auto inertia_times_search = [&](int i) {
     return value;
 };
 
-float a[OWN], Ma[OWN], constraint[OWN], trace = 0.0f, unused = 0.0f, none = 0.0f;
+float a[OWN], Ma[OWN], constraint[OWN], trace = 0.0f;
 each_dof([&](int own, int i) {
     a[own] = Ma[own] = 0.0f;
     search[i] = of_world(engine.qacc_warmstart)[i];
     for (int j = 0; j <= i; ++j) row_of[i * (i + 1) / 2 + j] = i;
     trace += of_world(engine.M)[engine.M_elemid.data[i * NV + i]];
 });
-for (int b = tid; b < min(blocks, STAGED); b += T) near[b] = read_block(b);
+for (int b = tid; b < min(blocks, STAGED); b += T) held[b] = read_block(b);
 for (int row = tid; row < rows; row += T) {
     kind[row] = UNKNOWN;
     residual[row] = -of_world(engine.aref)[row];
     curvature[row] = of_world(engine.D)[row];
 }
-sum(trace, unused, none);
+sum(trace);
 const float scale = 1.0f / max(trace, SMALL);
 for (int entry = tid; entry < TRIANGLE; entry += T) {
     const int i = row_of[entry], j = entry - i * (i + 1) / 2, from = engine.M_elemid.data[i * NV + j];
@@ -333,12 +335,12 @@ for (int entry = tid; entry < TRIANGLE; entry += T) {
 }
 for (int entry = tid; entry < min(blocks, STAGED) * SUPPORT; entry += T) {
     const int b = entry / SUPPORT, p = entry % SUPPORT;
-    const Block block = near[b];
-    if (!is_near(b, block) || p >= block.nnz) continue;
-    near_dof[entry] = J_dof[block.adr + p];
+    const Block block = held[b];
+    if (!is_held(b, block) || p >= block.nnz) continue;
+    held_dof[entry] = J_dof[block.adr + p];
     BLOCK_UNROLL
     for (int m = 0; m < 4; ++m)
-        near_J[entry].row[m] = block.head + m < block.end ? J[block.adr + m * block.nnz + p] : 0.0f;
+        held_J[entry].row[m] = block.head + m < block.end ? J[block.adr + m * block.nnz + p] : 0.0f;
 }
 BLOCK_SYNC();
 
@@ -368,11 +370,12 @@ for (float length = 0.0f, decrement = 0.0f;; ++iteration) {
     if (iteration == ITERATIONS) break;
     if (changed) update_hessian();
     decrement = solve(length);
-    if (iteration > 0 && 0.5f * scale * decrement < tol) break;
-    if (!(norm + fabsf(decrement) < 1e30f)) {  // not finite: say so instead of keeping the start
-        for (int own = 0; own < OWN; ++own) a[own] = norm - norm + decrement - decrement;
+    // Not finite, or no longer positive definite: say so in all that integrators start from.
+    if (!(norm + fabsf(decrement) < 1e30f) || scale * decrement < -tol) {
+        for (int own = 0; own < OWN; ++own) a[own] = Ma[own] = constraint[own] = sqrtf(-1.0f);
         break;
     }
+    if (iteration > 0 && 0.5f * scale * decrement < tol) break;
 }
 
 each_dof([&](int own, int i) {
@@ -381,7 +384,7 @@ each_dof([&](int own, int i) {
     of_world(engine.qfrc_constraint)[i] = constraint[own];
 });
 for (int row = tid; row < rows; row += T) {
-    of_world(engine.force)[row] = along[row];
+    of_world(engine.force)[row] = forces[row];
     of_world(engine.state)[row] = kind[row];
 }
 if (tid == 0) engine.solver_niter.data[world] = iteration;

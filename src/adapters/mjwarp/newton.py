@@ -11,12 +11,13 @@ from adapters.mjwarp.engine import warp as wp
 _THREADS = 96
 """Of a world's block on a GPU; on the CPU one thread does all. A thread keeps a row of the Hessian in registers."""
 _RESIDENT = 7
-"""Blocks that a multiprocessor shall hold at once, which bounds their registers."""
-_MAX_NV = 64
+"""Blocks that a multiprocessor shall hold at once, where its memory allows; that bounds their registers."""
 _STAGED = 36
 """Contacts and limits whose Jacobian has a place in shared memory; the others' is read where it is."""
-_SHARED_BYTES = 40_000
-"""Of the 48 KiB that a block may have without asking."""
+_BLOCK_BYTES = 48_000
+"""Of shared memory, what a block may have without asking."""
+_SHARED_BYTES = 227 * 1024
+"""Of a multiprocessor."""
 _INTEGRATORS = (mjw.IntegratorType.EULER, mjw.IntegratorType.IMPLICIT, mjw.IntegratorType.IMPLICITFAST)
 _BODY = "".join(
     files("adapters.mjwarp").joinpath(name).read_text(encoding="utf-8") for name in ("thread_block.cu", "newton.cu")
@@ -59,20 +60,21 @@ class _Problem:
 def newton_for(model: Any, data: Any) -> Callable[[], None] | None:
     """Return what solves the constraints of ``data``, as ``mujoco_warp.solve`` does, or None where it cannot.
 
-    It serves models of 33 to 64 degrees of freedom or so: Newton, pyramidal cones, a sparse Jacobian.
+    It serves Newton with pyramidal cones and a sparse Jacobian, of up to about 55 degrees of freedom. A world whose
+    accelerations are not finite gets NaN and leaves the others alone.
     """
     options = model.opt
-    shared = 9 * model.nv * (model.nv + 6) + 17 * data.njmax + _STAGED * 288
     fits = (
         options.solver == mjw.SolverType.NEWTON
         and options.integrator in _INTEGRATORS
         and options.cone == mjw.ConeType.PYRAMIDAL
         and options.iterations > 0
+        and options.ls_iterations > 3
         and options.noslip_iterations == 0
+        and not options.disableflags & mjw.DisableBit.WARMSTART
         and model.is_sparse
-        and model.nv <= _MAX_NV
         and data.njmax > 0
-        and shared <= _SHARED_BYTES
+        and _bytes(model.nv, data.njmax) <= _BLOCK_BYTES
     )
     if not fits:
         return None
@@ -89,6 +91,11 @@ def newton_for(model: Any, data: Any) -> Callable[[], None] | None:
     return solve
 
 
+def _bytes(nv: int, rows: int) -> int:
+    """Return how much shared memory a block takes, to within some hundred bytes."""
+    return 9 * nv * (nv + 6) + 17 * rows + 288 * _STAGED + 256
+
+
 @cache
 def _kernel(nv: int, rows: int, iterations: int, line_iterations: int) -> Any:
     """Return the kernel for a model and its buffers; one for each, since sizes are constants of the code."""
@@ -96,10 +103,12 @@ def _kernel(nv: int, rows: int, iterations: int, line_iterations: int) -> Any:
     sizes["STAGED"] = _STAGED
     snippet = "".join(f"constexpr int {name} = {value};\n" for name, value in sizes.items()) + _BODY
 
+    resident = max(1, min(_RESIDENT, _SHARED_BYTES // (_bytes(nv, rows) + 1024)))
+
     @wp.func_native(snippet)  # type: ignore[untyped-decorator]
     def newton(engine: _Problem, world: int, tid: int): ...  # type: ignore[no-untyped-def]
 
-    @wp.kernel(module="unique", enable_backward=False, launch_bounds=(_THREADS, _RESIDENT))  # type: ignore[untyped-decorator]
+    @wp.kernel(module="unique", enable_backward=False, launch_bounds=(_THREADS, resident))  # type: ignore[untyped-decorator]
     def kernel(problem: _Problem):  # type: ignore[no-untyped-def]
         world, tid = wp.tid()  # type: ignore[misc]
         newton(problem, world, tid)

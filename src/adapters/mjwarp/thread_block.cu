@@ -28,28 +28,20 @@ using wp::min;
 
 constexpr int T = WP_TILE_BLOCK_DIM;
 constexpr int WARPS = (T + 31) / 32;
-BLOCK_SHARED float partial[2][WARPS][3];
+BLOCK_SHARED float partial[2][WARPS][2];
 int flip = 0;
 
-// Sums of three values over the thread block, for every thread; a barrier.
-auto sum = [&](float& x, float& y, float& z) {
+// Sums of one or two values over the thread block, for every thread; a barrier.
+auto sum = [&](auto&... value) {
 #ifdef __CUDA_ARCH__
-    for (int offset = 16; offset > 0; offset /= 2) {
-        x += __shfl_xor_sync(0xffffffffu, x, offset);
-        y += __shfl_xor_sync(0xffffffffu, y, offset);
-        z += __shfl_xor_sync(0xffffffffu, z, offset);
-    }
-    if (tid % 32 == 0) {
-        partial[flip][tid / 32][0] = x;
-        partial[flip][tid / 32][1] = y;
-        partial[flip][tid / 32][2] = z;
-    }
+    for (int offset = 16; offset > 0; offset /= 2) ((value += __shfl_xor_sync(0xffffffffu, value, offset)), ...);
+    int k = 0;
+    if (tid % 32 == 0) ((partial[flip][tid / 32][k++] = value), ...);
     BLOCK_SYNC();
-    x = y = z = 0.0f;
+    ((value = 0.0f), ...);
     for (int warp = 0; warp < WARPS; ++warp) {
-        x += partial[flip][warp][0];
-        y += partial[flip][warp][1];
-        z += partial[flip][warp][2];
+        k = 0;
+        ((value += partial[flip][warp][k++]), ...);
     }
     flip ^= 1;
 #endif
