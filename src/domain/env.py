@@ -247,9 +247,9 @@ class ManagerBasedRlEnv(Stateful):
 
         observed = self.observations.compute()
         # A sum is finite only if all that it adds is.
-        sums = torch.stack([value.sum(dim=1) for value in observed.values()], dim=1)
-        broken = broken | ~finite(sums.sum(dim=1))
-        final = self._settle(reward, broken, sums, observed)
+        bad = ~finite(torch.stack([value.sum(dim=1) for value in observed.values()], dim=1))
+        broken = broken | bad.any(dim=1)
+        final = self._settle(reward, broken, bad, observed)
         done = view.terminated | view.truncated
         result = StepResult(final, reward, view.terminated.clone(), view.truncated.clone(), final, ~broken)
         resets = not backend.skips(done)
@@ -325,14 +325,14 @@ class ManagerBasedRlEnv(Stateful):
             self.events.startup(self._all_rows)
         self.view.writes.commit()
 
-    def _settle(self, reward: Tensor, broken: Tensor, sums: Tensor, observed: dict[str, Tensor]) -> dict[str, Tensor]:
+    def _settle(self, reward: Tensor, broken: Tensor, bad: Tensor, observed: dict[str, Tensor]) -> dict[str, Tensor]:
         """End broken rows with reward 0, count what broke, and return the final observations."""
         view = self.view
         stray, metrics = view.writes.outside, self.metrics.broken
         flawed = broken | stray
         if not self._backend.skips(flawed | metrics.any(dim=1) if self.metrics.names else flawed):
-            not_finite = (~finite(self.rewards.weighted), ~finite(sums))
-            sources = (view.state.diverged.unsqueeze(1), *not_finite, metrics, stray.unsqueeze(1))
+            rewards = ~finite(self.rewards.weighted)
+            sources = (view.state.diverged.unsqueeze(1), rewards, bad, metrics, stray.unsqueeze(1))
             self._faults.record(torch.cat(sources, dim=1), view.step_count)
             stray.zero_()
             reward.masked_fill_(broken, 0.0)

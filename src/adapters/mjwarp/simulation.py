@@ -12,22 +12,10 @@ from adapters.mjwarp.engine import mujoco
 from adapters.mjwarp.engine import mujoco_warp as mjw
 from adapters.mjwarp.newton import newton_for
 
-_INTERNAL = (
-    "time",
-    "act",
-    "history",
-    "plastic",
-    "qacc_warmstart",
-    "ctrl",
-    "qfrc_applied",
-    "xfrc_applied",
-    "eq_active",
-    "mocap_pos",
-    "mocap_quat",
-    "userdata",
-    "flex_hessian_valid",
-)
-"""What a world carries into its next step beside position and velocity."""
+_CHANGING = ("time", "act", "history", "plastic", "qacc_warmstart", "ctrl", "flex_hessian_valid")
+_GIVEN = ("qfrc_applied", "xfrc_applied", "eq_active", "mocap_pos", "mocap_quat", "userdata")
+"""What a world carries into its next step beside position and velocity. Nothing here writes what is given: a backend
+that lets callers do so has to reset it as well."""
 _SENSOR = mujoco.mjtSensor
 _FRAME_SENSORS = frozenset(
     int(kind)
@@ -79,9 +67,9 @@ class Simulation:
         self._sensors = tensor_of(self.data.sensordata)
         self._kept_sensors = torch.zeros_like(self._sensors)
         self._constraints = tensor_of(self.data.nefc)
-        internal = {name: tensor_of(getattr(self.data, name)) for name in _INTERNAL}
+        internal = {name: tensor_of(getattr(self.data, name)) for name in (*_CHANGING, *_GIVEN)}
         self._internal = {name: values for name, values in internal.items() if values.numel()}
-        self._initial = {name: values[:1].clone() for name, values in self._internal.items()}
+        self._initial = {name: self._internal[name][:1].clone() for name in _CHANGING if name in self._internal}
 
     def integration_state(self) -> dict[str, Tensor]:
         """Return the live tensors from which the next step follows, and the sensors, which lag behind."""
@@ -118,9 +106,9 @@ class Simulation:
         ``mujoco_warp.reset_data`` builds its kernels anew at each call, 10 ms on the host, and writes the whole contact
         pool; whatever else it clears is computed from this by the next forward pass.
         """
-        for name, values in self._internal.items():
-            chosen = rows.view(-1, *(1,) * (values.dim() - 1))
-            torch.where(chosen, self._initial[name], values, out=values)
+        for name, initial in self._initial.items():
+            values = self._internal[name]
+            torch.where(rows.view(-1, *(1,) * (values.dim() - 1)), initial, values, out=values)
 
     def refresh(self, rows: Tensor) -> None:
         """Bring the sensors of the worlds under ``rows`` up to date; the others keep theirs and their warm starts.
