@@ -181,10 +181,12 @@ auto update_gradient = [&](const float* Ma, float* constraint) {
 };
 
 // search = -hessian^-1 gradient, and its squared norm; gives gradient' hessian^-1 gradient. Gauss and Jordan, two
-// pivots a barrier, a row a thread, in registers; without a search for pivots, for the matrix is positive definite.
+// pivots a barrier, a row a thread, in registers; without a search for pivots, for the matrix is positive definite, and
+// what it gives is no number where that does not hold.
 // Rows move left as their columns are done: the loop's code stays short, which an instruction cache holds.
 auto solve = [&](float& length) {
     float a[OWN][EVEN], right[OWN], inverse[OWN];
+    bool definite = true;
     BLOCK_UNROLL
     for (int own = 0; own < OWN; ++own) {
         const int i = tid + own * T;
@@ -205,7 +207,8 @@ auto solve = [&](float& length) {
         }
         BLOCK_SYNC();
         const float first = BLOCK_INVERSE(max(c[0][0], SMALL)), ratio = c[0][1] * first;
-        const float second = BLOCK_INVERSE(max(c[1][1] - ratio * c[0][1], SMALL));
+        const float rest = c[1][1] - ratio * c[0][1], second = BLOCK_INVERSE(max(rest, SMALL));
+        definite = definite && c[0][0] > 0.0f && rest > 0.0f;
         BLOCK_UNROLL
         for (int own = 0; own < OWN; ++own) {
             const int i = tid + own * T;
@@ -227,7 +230,7 @@ auto solve = [&](float& length) {
         length += step * step;
     });
     sum(decrement, length);
-    return decrement;
+    return definite ? decrement : sqrtf(-1.0f);
 };
 
 // What a row is at x: on its parabola, or on a line of slope `loss` outside, or off.
@@ -370,8 +373,8 @@ for (float length = 0.0f, decrement = 0.0f;; ++iteration) {
     if (iteration == ITERATIONS) break;
     if (changed) update_hessian();
     decrement = solve(length);
-    // Not finite, or no longer positive definite: say so in all that integrators start from.
-    if (!(norm + fabsf(decrement) < 1e30f) || scale * decrement < -tol) {
+    // Not finite, or not positive definite: say so in all that integrators start from.
+    if (!(norm + fabsf(decrement) < 1e30f)) {
         for (int own = 0; own < OWN; ++own) a[own] = Ma[own] = constraint[own] = sqrtf(-1.0f);
         break;
     }

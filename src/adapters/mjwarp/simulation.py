@@ -14,8 +14,8 @@ from adapters.mjwarp.newton import newton_for
 
 _CHANGING = ("time", "act", "history", "plastic", "qacc_warmstart", "ctrl", "flex_hessian_valid")
 _GIVEN = ("qfrc_applied", "xfrc_applied", "eq_active", "mocap_pos", "mocap_quat", "userdata")
-"""What a world carries into its next step beside position and velocity. Nothing here writes what is given: a backend
-that lets callers do so has to reset it as well."""
+"""What a world carries into its next step beside position and velocity. What is given stays as the model has it: a
+backend that lets callers change it has to reset it as well."""
 _SENSOR = mujoco.mjtSensor
 _FRAME_SENSORS = frozenset(
     int(kind)
@@ -64,6 +64,8 @@ class Simulation:
         self._of_frames = self._stage <= _VELOCITY and types <= {*_FRAME_SENSORS, _CONTACT} and mounts <= _MOUNTS
         """Whether sensors read no more than frames, their velocities, and which geoms touch."""
         self._touches = _CONTACT in types
+        self._remembers = model.nhistory > 0
+        """Whether a sensor may delay, for which it has to be read in every step."""
         self._sensors = tensor_of(self.data.sensordata)
         self._kept_sensors = torch.zeros_like(self._sensors)
         self._constraints = tensor_of(self.data.nefc)
@@ -77,11 +79,12 @@ class Simulation:
         return views | self._internal
 
     def step(self, *, sensors: bool = True) -> None:
-        """Advance all worlds by one physics step; ``sensors`` show the state before it, or stay as they are.
+        """Advance all worlds by one physics step; ``sensors`` show the state before it, or may stay as they are.
 
-        What ``mujoco_warp.step`` does, but for energies, which nobody reads.
+        What ``mujoco_warp.step`` does, but for energies, callbacks and forces between bodies that no sensor asks for.
         """
         model, data = self._model, self.data
+        sensors = sensors or self._remembers
         mjw.fwd_position(model, data, factorize=False)
         if sensors:
             data.sensordata.zero_()

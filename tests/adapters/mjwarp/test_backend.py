@@ -111,6 +111,26 @@ def test_a_commit_of_contacts_gives_written_rows_the_forces_of_the_engine_on_the
     torch.testing.assert_close(backend.state.sensordata, expected.state.sensordata, atol=5e-3, rtol=1e-4)
 
 
+def test_a_sensor_that_delays_is_read_in_every_substep() -> None:
+    start, end = WALKER.mjcf.index("<contact"), WALKER.mjcf.index("</sensor>")
+    delayed = '<jointpos name="late" joint="left_joint" nsample="8" delay="0.01"/>'
+    slots = {name: slot for name, slot in WALKER.index.sensors.items() if name != "left_contact"}
+    slots["late"] = SensorSlot(name="late", type="jointpos", adr=6, dim=1)
+    scene = replace(
+        WALKER,
+        mjcf=WALKER.mjcf[:start] + delayed + WALKER.mjcf[end:],
+        index=replace(WALKER.index, sensors=slots, nsensordata=7),
+    )
+    backend, expected = make(scene), MujocoBackend(scene, 3)
+    for _ in range(3):
+        for each in (backend, expected):
+            each.control.fill_(0.5)
+            each.step(4)
+        late = expected.state.sensordata[:, 6]
+        assert (late - expected.state.qpos[:, 7]).abs().min() > 1e-3
+        torch.testing.assert_close(backend.state.sensordata[:, 6], late, atol=1e-5, rtol=1e-4)
+
+
 @pytest.mark.parametrize(
     "sensor",
     [

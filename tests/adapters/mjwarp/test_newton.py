@@ -233,6 +233,14 @@ def test_a_world_whose_rows_are_taken_away_moves_freely(device: str) -> None:
     assert all(np.array_equal(found[name][0], before[name][0]) for name in found)
 
 
+def assert_second_world_shows_it(found: Arrays, whole: Arrays) -> None:
+    """Integrators read Ma: were that finite the next state would be, too, and wrong."""
+    for name in found:
+        assert np.array_equal(found[name][[0, 2]], whole[name][[0, 2]]), name
+    for name in ("qacc", "Ma"):
+        assert not np.isfinite(found[name][1]).all(), name
+
+
 @on_each_device
 @pytest.mark.parametrize(
     ("what", "value"),
@@ -243,7 +251,6 @@ def test_a_world_whose_rows_are_taken_away_moves_freely(device: str) -> None:
     ],
 )
 def test_a_world_that_is_broken_shows_it_and_breaks_no_other(what: str, value: float, device: str) -> None:
-    """Integrators read Ma: were that finite the next state would be, too, and wrong."""
     model = mujoco.MjModel.from_xml_string(SCENES["contacts"])
     with on(device):
         device_model, data = put(model, disturbed(model, 0), nworld=3)
@@ -252,12 +259,21 @@ def test_a_world_that_is_broken_shows_it_and_breaks_no_other(what: str, value: f
         values = array.numpy()
         values[1, 2] = value
         array.assign(values)
-        found = solved(device_model, data)
+        assert_second_world_shows_it(solved(device_model, data), whole)
 
-    for name in found:
-        assert np.array_equal(found[name][[0, 2]], whole[name][[0, 2]]), name
-    for name in ("qacc", "Ma"):
-        assert not np.isfinite(found[name][1]).all(), name
+
+@on_each_device
+@pytest.mark.parametrize("dof", [0, LINKS - 1])
+@pytest.mark.parametrize("scene", ["contacts", "limits"])
+def test_a_world_of_negative_inertia_shows_it_and_breaks_no_other(scene: str, dof: int, device: str) -> None:
+    model = mujoco.MjModel.from_xml_string(SCENES[scene])
+    with on(device):
+        device_model, data = put(model, disturbed(model, 0), nworld=3)
+        whole = solved(device_model, data)
+        values = data.M.numpy()
+        values[1, int(model.M_rowadr[dof] + model.M_rownnz[dof]) - 1] *= -10.0
+        data.M.assign(values)
+        assert_second_world_shows_it(solved(device_model, data), whole)
 
 
 @on_each_device
