@@ -17,12 +17,12 @@ from tests.support.cartpole_values import cartpole_values
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.usefixtures("two_threads")
 def test_it_builds_the_very_environment_of_the_plan(tmp_path: Path) -> None:
     container = make_container(tmp_path)
     settings = {"train.num_envs": 4, "train.seed": 9, "env.decimation": 2}
     request = Request(task="cartpole_balance", algo="ppo", sim="mujoco", device="cpu", settings=settings)
     plan = make_plan(request, look_around(container))
-    torch.set_num_threads(2)
     first, second = build_env(container, plan, plan.config.task.env), env_builder(plan.config.values, None)()
     try:
         action = torch.full((4, 1), 0.3)

@@ -28,12 +28,12 @@ def test_a_world_size_that_is_no_count_is_refused(tmp_path: Path, monkeypatch: p
         look_around(make_container(tmp_path))
 
 
+@pytest.mark.usefixtures("two_threads")
 def test_ranks_have_random_streams_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     container = make_container(tmp_path)
     request = Request(task="cartpole_balance", algo="ppo", sim="mujoco", settings={"train.num_envs": 4})
     plan = make_plan(request, look_around(container))
     first = {}
-    torch.set_num_threads(2)
     for rank in ("0", "1"):
         monkeypatch.setenv("RANK", rank)
         env = build_env(container, plan, plan.config.task.env)

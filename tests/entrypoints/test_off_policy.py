@@ -48,10 +48,10 @@ def _nothing_stays() -> Iterator[None]:
         assert sorted(Path("/dev/shm").iterdir()) == shared
 
 
+@pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize("algo", ["sac", "td3", "flashsac"])
 def test_each_algorithm_trains_keeps_the_contract_and_shows_all_metrics(tmp_path: Path, algo: str) -> None:
     """FR-49, and FR-61 for the learner's process; the collector's threads are looked at in its own tests."""
-    torch.set_num_threads(2)
     trial = Trial(folder=tmp_path, task="go2_flat", algo=algo, iterations=16, settings=EVERY_STEP)
     summary = trial.run(transfer=FakeTransfer(1, slowest=3))
     assert torch.get_num_threads() == 1
@@ -232,8 +232,10 @@ def test_ctrl_c_saves_and_the_run_can_be_continued(tmp_path: Path, capsys: pytes
     running = command(tmp_path, *line)
     wait_for(running, "iteration 20/")
     run = newest(tmp_path)
-    refused = main(["train", "--resume", str(run), "--iterations", "200000"])
-    os.killpg(running.pid, signal.SIGINT)
+    try:
+        refused = main(["train", "--resume", str(run), "--iterations", "200000"])
+    finally:
+        os.killpg(running.pid, signal.SIGINT)
     code, said, left = ended(running)
     assert refused == 2
     assert capsys.readouterr().err.strip().endswith("is being trained by another process: wait for its end")

@@ -102,7 +102,7 @@ class FolderRunStore:
             parts = run.path.relative_to(self._root).parts
             if parts[-len(wanted) :] == wanted or run_name(run) == reference:
                 return run
-        raise DataError(f"no run '{reference}' in {self._root}: 'unilab runs' lists those that are there")
+        raise DataError(f"no run '{reference}' in {self._root.absolute()}: 'unilab runs' lists those that are there")
 
     def runs(self) -> Iterator[Run]:
         """Yield all runs, newest first."""

@@ -71,8 +71,9 @@ def _by_name(table: MotionTable, header: Sequence[str], robot: EntityIndex, quat
         places[name.casefold()] = place
     root = [_find(table, places, ROOT_PREFIXES, axis, "position") for axis in "xyz"]
     quat = [_find(table, places, QUAT_PREFIXES, part, "quaternion") for part in "wxyz"]
-    if quat_order == "xyzw":
-        raise DataError(f"{table.source} names the parts of its quaternion: leave --quat-order out")
+    order = "".join(part for _, part in sorted(zip(quat, "wxyz", strict=True)))
+    if quat_order not in (None, order):
+        raise DataError(f"{table.source} names the parts of its quaternion as {order}: leave --quat-order out")
     joints, missing = [], []
     for joint in robot.joints:
         known = [places[name] for name in (joint, joint.removesuffix(JOINT_SUFFIX), f"{joint}_dof") if name in places]

@@ -7,8 +7,8 @@ Sources, by algorithm; what an owner does not name is the default of its configu
 - TD3, which 1.5.2 no longer has: public ``unilab`` sources of 2026-05-31, on MuJoCo for ``g1_walk``, on Motrix for
   ``go2_flat``.
 
-No source has SAC on ``go2_flat`` (a base without an owner), TD3 on ``g1_motion``, or any of them on a cart-pole. What
-stands here was chosen by reason and fixed by short sweeps of one seed on an H200 (in ``benchmarks/results``:
+No source has SAC on ``go2_flat`` (a base without an owner), TD3 on ``g1_motion``, or any of them on a cart-pole. Those
+owners were chosen by reason and fixed by short sweeps of one seed on an H200 (in ``benchmarks/results``:
 ``learn_go2_h200.jsonl``, ``g1_motion_td3_sweep.jsonl`` and ``cartpole_off_policy_sweep.jsonl``; PPO's swing-up ends at
 972 of 1000).
 

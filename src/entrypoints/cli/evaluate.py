@@ -108,7 +108,7 @@ def _differences(sim: str, here: "Evaluation", there: "Evaluation") -> str:
         "episode length": (here.mean_length, there.mean_length),
         **terms,
     }
-    rows = [[name, f"{a:.4f}", f"{b:.4f}", f"{a - b:+.4f}"] for name, (a, b) in pairs.items()]
+    rows = [[name, f"{a:.4f}", f"{b:.4f}", f"{round(a - b, 4) + 0.0:+.4f}"] for name, (a, b) in pairs.items()]
     return "\n" + table(rows, headers=["sim to sim", sim, "its own", "difference"])
 
 

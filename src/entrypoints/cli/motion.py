@@ -136,8 +136,10 @@ def convert(
     desk = _desk(robot)
     made = run_convert(desk, source, out, options, force=force)
     _print_written(made, out)
-    count = len(check_made(desk, made).findings)
-    typer.echo(_verdict(count, out, robot, made.clip.fps))
+    findings = check_made(desk, made).findings
+    for finding in findings:
+        typer.echo(f"found: {finding.what}")
+    typer.echo(_verdict(len(findings), out, robot, made.clip.fps))
 
 
 @motion.command("make")

@@ -166,7 +166,10 @@ def test_recorded_steps_are_the_eager_ones(task: str) -> None:
         expected = eager.step(action)
         for env, rows_alike in same.items():
             seen = env.step(action)
-            rows_alike &= (env.view.state.qpos - eager.view.state.qpos).abs().amax(dim=1) < 1e-4
+            difference = (env.view.state.qpos - eager.view.state.qpos).abs().amax(dim=1)
+            rows_alike &= difference < 1e-4
+            # The same draws start the same episode; of a clip, rows that fell decide which frame that is.
+            assert step != 10 or task == "g1_motion" or difference[3] < 1e-4
             assert torch.equal(env.view.rng.block, eager.view.rng.block)
             assert torch.equal(seen.truncated, expected.truncated)
             assert bool(seen.truncated[3]) == (step == 10)

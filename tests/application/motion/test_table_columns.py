@@ -107,3 +107,14 @@ def test_a_column_that_is_missing_is_named(rows: torch.Tensor, header: tuple[str
 def test_an_order_contradicts_columns_with_names() -> None:
     with pytest.raises(DataError, match="leave --quat-order out"):
         columns_of(table(ROWS, NAMES), ROBOT, "xyzw")
+
+
+def test_an_order_may_say_what_the_names_say() -> None:
+    turned = (*NAMES[:3], *NAMES[4:7], NAMES[3], *NAMES[7:])
+    rows = ROWS[:, [*range(3), 4, 5, 6, 3, *range(7, 36)]]
+
+    found, plain = columns_of(table(rows, turned), ROBOT, "xyzw"), columns_of(table(ROWS, NAMES), ROBOT, "wxyz")
+
+    assert torch.equal(found.root_quat, plain.root_quat)
+    with pytest.raises(DataError, match="as xyzw: leave --quat-order out"):
+        columns_of(table(rows, turned), ROBOT, "wxyz")

@@ -34,8 +34,8 @@ def test_names_agree_and_algorithms_build(task: str) -> None:
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs to compare one thread with two")
 @pytest.mark.parametrize("task", TASKS)
-def test_a_thousand_random_steps_are_finite_and_the_same_for_one_and_two_threads(task: str) -> None:
-    """The same until rows of each task have ended and begun anew; what comes later is more of that."""
+def test_a_thousand_random_steps_are_finite_and_the_first_300_the_same_for_one_and_two_threads(task: str) -> None:
+    """By then rows of each task have ended and begun anew; what comes later is more of that."""
     allowed = sorted(os.sched_getaffinity(0))
     cpus = allowed[:2]
     try:
@@ -47,7 +47,7 @@ def test_a_thousand_random_steps_are_finite_and_the_same_for_one_and_two_threads
 
     assert bool(torch.isfinite(one).all())
     assert torch.equal(one[:300], two)
-    assert bool(two.view(300, 8, -1)[..., -2:].any()), "no row has ended"
+    assert bool(two.view(300, 8, -1)[:-1, :, -2:].any()), "no row has ended"
 
 
 @pytest.mark.parametrize("task", TASKS)
